@@ -206,6 +206,9 @@ pub struct SimArgs {
     pub kernel: KernelArgs,
     #[command(flatten)]
     pub launch: LaunchArgs,
+    /// Run N blocks of each grid, spread evenly over it; the estimate is of the whole grid, and results of other blocks are missing.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "block")]
+    pub sample: Option<u64>,
     /// The first schedule of the threads; schedules differ by their seeds.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -133,6 +133,18 @@ impl Model {
         parameters.into_iter().map(one).collect()
     }
 
+    /// Copies of arrays by name, address and shape; names of no input are left out.
+    fn copies<'a>(&self, arrays: &'a [(String, u64, Vec<u64>)]) -> girih::Result<Vec<(&'a str, Tensor)>> {
+        let ports = self.model.inputs();
+        let mut tensors = vec![];
+        for (name, address, shape) in arrays {
+            let Some(port) = ports.iter().find(|p| p.name == *name) else { continue };
+            // SAFETY: the caller holds arrays of these types and shapes (`girih.model`).
+            tensors.push((name.as_str(), unsafe { copy(self.model.options(), port.elem, *address, shape) }?));
+        }
+        Ok(tensors)
+    }
+
     fn types(&self, shapes: Vec<Vec<u64>>) -> Vec<(Elem, Vec<u64>)> {
         self.arguments.iter().copied().zip(shapes).collect()
     }
@@ -553,14 +565,8 @@ impl Model {
     /// multiplications and additions, bytes, fraction of the machine's limit), and the bytes of weights, of the arrays
     /// computed from them and of temporary arrays.
     fn profile(&self, py: Python<'_>, arguments: Vec<(String, u64, Vec<u64>)>) -> PyResult<Profiled> {
-        let ports = self.model.inputs();
         let run = || {
-            let mut tensors = vec![];
-            for (name, address, shape) in &arguments {
-                let Some(port) = ports.iter().find(|p| p.name == *name) else { continue };
-                // SAFETY: the caller holds arrays of these types and shapes (`girih.model`).
-                tensors.push((name.as_str(), unsafe { copy(self.model.options(), port.elem, *address, shape) }?));
-            }
+            let tensors = self.copies(&arguments)?;
             let arrays: Vec<(&str, &Tensor)> = tensors.iter().map(|(name, t)| (*name, t)).collect();
             self.model.prepare(&arrays, &[])?.profile()
         };
@@ -571,6 +577,26 @@ impl Model {
         let steps = profile.steps.iter().map(step).collect();
         let memory = profile.memory.map(|m| m.held).unwrap_or_default();
         Ok((profile.seconds, steps, (memory.weights as u64, memory.loaded as u64, memory.arena as u64)))
+    }
+
+    /// The estimated time of each launch of a run on these arguments, and on these parameters, on the model's GPU: kernel, seconds, the
+    /// part that takes longest, and the counted work as JSON. `blocks` blocks of each grid are simulated.
+    fn estimate(
+        &self,
+        py: Python<'_>,
+        arguments: Vec<(String, u64, Vec<u64>)>,
+        blocks: u64,
+    ) -> PyResult<Vec<(String, f64, &'static str, String)>> {
+        let run = || {
+            let tensors = self.copies(&arguments)?;
+            let arrays: Vec<(&str, &Tensor)> = tensors.iter().map(|(name, t)| (*name, t)).collect();
+            self.model.estimate(&arrays, blocks)
+        };
+        let all = host::run(py, |e| raised(py, e), run)?;
+        Ok(all
+            .into_iter()
+            .map(|(name, e)| (name, e.seconds(), e.bound(), girih::work::json(&e.work).to_string()))
+            .collect())
     }
 
     /// The model's text at a stage.

@@ -10,7 +10,7 @@ use girih_compiler::cuda_tile::{self, ir::Module};
 use girih_compiler::emit;
 use girih_compiler::explain;
 use girih_compiler::graph::eval;
-use girih_compiler::kernel::sim::{self, Estimate};
+use girih_compiler::kernel::sim::{self, Estimate, Work};
 use girih_compiler::num::{DType, values};
 use girih_compiler::pipeline::{self, Front, Options, Silent};
 use girih_compiler::source::expr;
@@ -129,7 +129,7 @@ pub fn simulate(subject: &Subject<'_>, target: &Target) -> Result<Value, Refused
         }
         // The counts are those of the first schedule; what others find is in the notes.
         if shown.is_none() {
-            let estimate = Estimate::of(kernel, &report, blocks, target);
+            let estimate = Work::of(kernel, &report, blocks).and_then(|work| Estimate::of(work, target));
             let cuda_lines = report.rows.iter().map(|r| line(r.statement.number)).collect();
             let linked = explain::by_statements(kernel, cuda.as_ref(), Some(&written));
             let source = cuda.as_ref().map(|unit| unit.text.clone());

@@ -118,7 +118,7 @@ impl KernelIr {
         let bound = args::bind(self.name(), &self.params, args)?;
         let mut memory = bound.memory(&self.params);
         let mut launch = Launch::new(grid, bound.slots.clone());
-        launch.only_block = self.options.block;
+        (launch.only_block, launch.sample) = (self.options.block, self.options.sample);
         let lowered = Lowered { kernel: self.kernel.clone(), loops: Default::default(), tile: Default::default() };
         run(&lowered, &launch, &mut memory, &self.options.clone().device(Device::Sim))
     }

@@ -77,6 +77,8 @@ pub use girih_compiler::num::values;
 pub use girih_compiler::spec;
 pub use launch::blocks;
 #[doc(hidden)]
+pub use launch::work;
+#[doc(hidden)]
 pub use memory::{pages, regions};
 #[doc(hidden)]
 pub use system::{allocator, files, machine, sync, threads};

@@ -118,8 +118,8 @@ pub struct Options {
     pub printer: Option<Printer>,
     /// Run this block alone; of a model on the simulator, of each kernel that has one of that number.
     pub block: Option<[u32; 3]>,
-    /// On the simulator: run this number of blocks of a tile program's grid alone, spread evenly over it, unless blocks may wait for
-    /// each other. The estimate is then of all blocks; other results than those of these blocks are not written.
+    /// On the simulator: run this number of blocks of each grid alone, spread evenly over it, unless blocks may wait for each
+    /// other. The estimate is then of all blocks; other results than those of these blocks are not written.
     pub sample: Option<u64>,
     /// Stop rewriting after this many rewrites, to find the one that breaks something.
     pub stop_after: Option<usize>,
@@ -170,10 +170,11 @@ impl Options {
             || self.estimates.is_some()
             || self.announce.is_some();
         let Options { device, check, threads, target, simulated, knobs, tuned, cache, compiler, .. } = self;
-        let Options { print_order, block, stop_after, seed, steps, record, max_memory, schedule, .. } = self;
+        let Options { print_order, block, sample, stop_after, seed, steps, record, max_memory, schedule, .. } = self;
         let schedule = schedule.as_ref().map(|s| s.text());
         let first = format!("{:?}", (device, check, threads, target, simulated, knobs, tuned, cache, compiler));
-        let second = format!("{:?}", (print_order, block, stop_after, seed, steps, record, max_memory, schedule));
+        let second =
+            format!("{:?}", (print_order, block, sample, stop_after, seed, steps, record, max_memory, schedule));
         (!functions).then(|| first + &second)
     }
 

@@ -8,6 +8,7 @@ import time
 
 import torch
 
+import girih.torch
 from girih.bench import contestants, first
 
 #: Seconds that one turn takes at least; of a shorter work several runs make a turn.
@@ -48,6 +49,16 @@ def error(results, expected):
     return worst
 
 
+def estimated(model, inputs):
+    """The work of each launch, counted on the simulator, so that estimates can be held against the measured time later."""
+    on_host = copy.deepcopy(model).cpu(), tuple(x.cpu() for x in inputs)
+    target = {8: "sm_80", 9: "sm_90a", 10: "sm_100a", 12: "sm_120"}.get(torch.cuda.get_device_capability()[0], "sm_80")
+    try:
+        return [launch.work for launch in girih.torch.export(*on_host, device="eval", target=target).estimate(*on_host[1])]
+    except girih.GirihError:
+        return []
+
+
 def row(row, who, threads, rounds):
     """A measured row as what JSON takes; 0 threads are the GPU."""
     if threads:
@@ -67,6 +78,7 @@ def row(row, who, threads, rounds):
                 absent[name] = str(e)
                 continue
             runners[name] = runner
+        launches = {"launches": estimated(model, inputs)} if row.device == "cuda" else {}
         times = turns(runners, rounds, torch.cuda.synchronize if row.device == "cuda" else lambda: None)
     moved = row.bytes or sum(x.numel() * x.element_size() for x in [*inputs, *model.parameters(), *expected_bytes(expected, inputs)])
     return {
@@ -81,6 +93,7 @@ def row(row, who, threads, rounds):
         "first_s": {name: runner.first for name, runner in runners.items()},
         "error": {name: errors[name] for name in runners},
         "absent": absent,
+        **launches,
     }
 
 

@@ -13,6 +13,7 @@ that does not fit raises before anything is computed or written to, so the calle
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -221,10 +222,22 @@ class Compiled:
         if self.parameters or self.constants:
             bound = self._bind(args)
             self.model.bind_addresses(bound.given)
+        with self._entered(args) as entered:
+            return self.model.profile(entered)
+
+    def estimate(self, args, blocks):
+        """The estimated launches of a run on these arguments, as the compiled part's `Model.estimate` says it."""
+        bound = self._bind(args).given if self.parameters or self.constants else []
+        with self._entered(args) as entered:
+            return self.model.estimate([*entered, *((name, address, shape) for name, address, shape, _ in bound)], blocks)
+
+    @contextlib.contextmanager
+    def _entered(self, args):
+        """The arguments as the compiled part takes them, by name, address and shape; their memory stays until the block ends."""
         entered, addresses, extents = [], [], []
         for position, dtype, name, memory in self.arguments:
             self._enter(args[position], dtype, name, entered, addresses, extents, memory)
-        return self.model.profile([(name, *of) for (_, _, name, _), *of in zip(self.arguments, addresses, extents)])
+        yield [(name, *of) for (_, _, name, _), *of in zip(self.arguments, addresses, extents)]
 
     def __call__(self, *args):
         if Compiled.observer is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -74,6 +74,18 @@ def decompositions():
         if op not in table:
             table[op] = function
     return table
+
+
+class Launch(NamedTuple):
+    """A launch of a kernel on a GPU, estimated."""
+
+    kernel: str
+    #: Without the launch itself.
+    seconds: float
+    #: The part that takes longest: `memory`, `L2`, `issue`, `matrix unit`.
+    bound: str
+    #: The counts that the estimate was made of.
+    work: dict[str, Any]
 
 
 class Model:
@@ -179,19 +191,7 @@ class Model:
                     torch.autograd.graph.increment_version([t for t in self._written if not t.is_inference()])
                     results = [results[at] for at in self._given]
                 return self._out(results)
-        flat, spec = pytree.tree_flatten((args, kwargs))
-        if spec != self._in_spec:
-            reordered = reorder(kwargs, self._in_spec)
-            flat, spec = pytree.tree_flatten((args, reordered)) if reordered is not None else (flat, spec)
-            if spec != self._in_spec:
-                raise GirihError(f"the model was captured with other arguments: {self._in_spec}, not {spec}")
-        given = iter(flat)
-        all_inputs = [next(given) if s is None else s for s in self._state]
-        for i in self._complex:
-            all_inputs[i] = _complex.as_reals(all_inputs[i])
-        self._check(all_inputs)
-        if problem := self._compiled.misfit(all_inputs):
-            raise GirihError(problem)
+        all_inputs = self._inputs(args, kwargs)
         with torch.no_grad():
             results = self._compiled(*all_inputs)
             if any(p is not None for p in self._returns):
@@ -207,6 +207,35 @@ class Model:
         return pytree.tree_unflatten([r for p, r in zip(self._returns, results) if p is None], self._out_spec)
 
     run = __call__
+
+    def estimate(self, *args, blocks: int = 8, **kwargs) -> list[Launch]:
+        """The launches of a run with these arguments on a GPU, in order, each with its estimated time.
+
+        The simulator runs `blocks` blocks of each grid, and counts their work; the estimate is of the whole grid, on the model's target,
+        or on `sm_90a` where that is no GPU. It needs no GPU. docs/simulator.md says what it counts.
+
+        Raises:
+            GirihError: arguments that do not fit the model, or a kernel in which the simulator finds something wrong.
+        """
+        launches = self._compiled.estimate(self._inputs(args, kwargs), blocks)
+        return [Launch(kernel, seconds, bound, json.loads(work)) for kernel, seconds, bound, work in launches]
+
+    def _inputs(self, args, kwargs):
+        """The arguments of all placeholders, checked."""
+        flat, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self._in_spec:
+            reordered = reorder(kwargs, self._in_spec)
+            flat, spec = pytree.tree_flatten((args, reordered)) if reordered is not None else (flat, spec)
+            if spec != self._in_spec:
+                raise GirihError(f"the model was captured with other arguments: {self._in_spec}, not {spec}")
+        given = iter(flat)
+        all_inputs = [next(given) if s is None else s for s in self._state]
+        for i in self._complex:
+            all_inputs[i] = _complex.as_reals(all_inputs[i])
+        self._check(all_inputs)
+        if problem := self._compiled.misfit(all_inputs):
+            raise GirihError(problem)
+        return all_inputs
 
     def _check(self, inputs):
         for (node, name), value, state in zip(self._compiled.ports, inputs, self._state):

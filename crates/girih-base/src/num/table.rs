@@ -90,15 +90,21 @@ pub struct Row {
     repeat: Repeat,
     /// The cost of the operation, in bytes moved.
     cost: i64,
+    /// Instructions of a GPU's warp for it, on operands of 32 bits.
+    issues: u32,
     /// True if a reduction may combine by the operation, in any order.
     folds: bool,
 }
 
 const fn row(base: &'static str, class: Class, form: Form, repeat: Repeat, cost: i64) -> Row {
-    Row { base, class, form, repeat, cost, folds: false }
+    Row { base, class, form, repeat, cost, issues: 1, folds: false }
 }
 
 impl Row {
+    const fn issues(self, issues: u32) -> Row {
+        Row { issues, ..self }
+    }
+
     const fn folds(self) -> Row {
         Row { folds: true, ..self }
     }
@@ -140,11 +146,11 @@ table! {
     AddF { rounding: N, ftz: false } => row("add", Float, Floats(2), Compute, 1).folds();
     SubF { rounding: N, ftz: false } => row("sub", Float, Floats(2), Compute, 1);
     MulF { rounding: N, ftz: false } => row("mul", Float, Floats(2), Compute, 1).folds();
-    DivF { rounding: N, ftz: false } => row("div", Float, Floats(2), Compute, 4);
+    DivF { rounding: N, ftz: false } => row("div", Float, Floats(2), Compute, 4).issues(15);
     Fma { rounding: N, ftz: false } => row("fma", Any, Floats(3), Compute, 1);
     DotF {} => row("dot2", Float, Pairs, Compute, 1);
-    Sqrt { rounding: N, ftz: false } => row("sqrt", Any, Floats(1), Compute, 4);
-    Rsqrt { ftz: false } => row("rsqrt", Any, Floats(1), Compute, 4);
+    Sqrt { rounding: N, ftz: false } => row("sqrt", Any, Floats(1), Compute, 4).issues(14);
+    Rsqrt { ftz: false } => row("rsqrt", Any, Floats(1), Compute, 4).issues(28);
     MaxF { nan: false, ftz: false } => row("max", Float, Floats(2), Compute, 1).folds();
     MinF { nan: false, ftz: false } => row("min", Float, Floats(2), Compute, 1).folds();
     NegF {} => row("neg", Float, Floats(1), Compute, 1);
@@ -152,28 +158,28 @@ table! {
     Ceil {} => row("ceil", Any, Floats(1), Compute, 1);
     Floor {} => row("floor", Any, Floats(1), Compute, 1);
     RoundEven {} => row("round", Any, Floats(1), Compute, 4);
-    RemF {} => row("rem", Float, Floats(2), Compute, 16);
-    Exp {} => row("exp", Any, Floats(1), Compute, 16);
-    Exp2 { ftz: false } => row("exp2", Any, Floats(1), Compute, 16);
-    Exp2Approx {} => row("exp2_approx", Any, Floats(1), Compute, 2);
-    Log {} => row("log", Any, Floats(1), Compute, 16);
-    Log2 {} => row("log2", Any, Floats(1), Compute, 16);
-    Sin {} => row("sin", Any, Floats(1), Compute, 16);
-    Cos {} => row("cos", Any, Floats(1), Compute, 16);
-    Tan {} => row("tan", Any, Floats(1), Compute, 16);
-    Sinh {} => row("sinh", Any, Floats(1), Compute, 16);
-    Cosh {} => row("cosh", Any, Floats(1), Compute, 16);
-    Tanh {} => row("tanh", Any, Floats(1), Compute, 16);
-    Erf {} => row("erf", Any, Floats(1), Compute, 4);
-    ErfInv {} => row("erfinv", Any, Floats(1), Compute, 64);
-    NormalQuantile {} => row("ndtri", Any, Floats(1), Compute, 64);
-    LogGamma {} => row("lgamma", Any, Floats(1), Compute, 64);
-    Digamma {} => row("digamma", Any, Floats(1), Compute, 64);
-    BesselI0e {} => row("i0e", Any, Floats(1), Compute, 64);
-    BesselI1e {} => row("i1e", Any, Floats(1), Compute, 64);
-    Pow {} => row("pow", Any, Floats(2), Compute, 16);
-    Atan2 {} => row("atan2", Any, Floats(2), Compute, 16);
-    PowI {} => row("powi", Any, IntPower, Compute, 16);
+    RemF {} => row("rem", Float, Floats(2), Compute, 16).issues(70);
+    Exp {} => row("exp", Any, Floats(1), Compute, 16).issues(18);
+    Exp2 { ftz: false } => row("exp2", Any, Floats(1), Compute, 16).issues(18);
+    Exp2Approx {} => row("exp2_approx", Any, Floats(1), Compute, 2).issues(1);
+    Log {} => row("log", Any, Floats(1), Compute, 16).issues(34);
+    Log2 {} => row("log2", Any, Floats(1), Compute, 16).issues(36);
+    Sin {} => row("sin", Any, Floats(1), Compute, 16).issues(168);
+    Cos {} => row("cos", Any, Floats(1), Compute, 16).issues(166);
+    Tan {} => row("tan", Any, Floats(1), Compute, 16).issues(217);
+    Sinh {} => row("sinh", Any, Floats(1), Compute, 16).issues(108);
+    Cosh {} => row("cosh", Any, Floats(1), Compute, 16).issues(79);
+    Tanh {} => row("tanh", Any, Floats(1), Compute, 16).issues(31);
+    Erf {} => row("erf", Any, Floats(1), Compute, 4).issues(24);
+    ErfInv {} => row("erfinv", Any, Floats(1), Compute, 64).issues(419);
+    NormalQuantile {} => row("ndtri", Any, Floats(1), Compute, 64).issues(421);
+    LogGamma {} => row("lgamma", Any, Floats(1), Compute, 64).issues(720);
+    Digamma {} => row("digamma", Any, Floats(1), Compute, 64).issues(768);
+    BesselI0e {} => row("i0e", Any, Floats(1), Compute, 64).issues(300);
+    BesselI1e {} => row("i1e", Any, Floats(1), Compute, 64).issues(300);
+    Pow {} => row("pow", Any, Floats(2), Compute, 16).issues(128);
+    Atan2 {} => row("atan2", Any, Floats(2), Compute, 16).issues(53);
+    PowI {} => row("powi", Any, IntPower, Compute, 16).issues(60);
     CmpF { pred: P::Equal, ordered: true } => row("cmpf", Any, CompareFloats, Compute, 1);
 
     AddI {} => row("add", Int, Ints(2), Index, 1).folds();
@@ -182,12 +188,12 @@ table! {
     DotI {} => row("dot2", Int, Pairs, Compute, 1);
     DotB {} => row("dot4", Any, Pairs, Compute, 1);
     MulHi {} => row("mulhi", Any, Ints(2), Compute, 4);
-    DivI { sign: S::Signed, rounding: R::Zero } => row("div", Int, Ints(2), Compute, 4);
-    RemI { sign: S::Signed } => row("rem", Int, Ints(2), Compute, 4);
+    DivI { sign: S::Signed, rounding: R::Zero } => row("div", Int, Ints(2), Compute, 4).issues(33);
+    RemI { sign: S::Signed } => row("rem", Int, Ints(2), Compute, 4).issues(28);
     MaxI { sign: S::Signed } => row("max", Int, Ints(2), Index, 4).folds();
     MinI { sign: S::Signed } => row("min", Int, Ints(2), Index, 4).folds();
-    Shl {} => row("shl", Any, Ints(2), Index, 4);
-    Shr { sign: S::Signed } => row("shr", Any, Ints(2), Index, 4);
+    Shl {} => row("shl", Any, Ints(2), Index, 4).issues(3);
+    Shr { sign: S::Signed } => row("shr", Any, Ints(2), Index, 4).issues(2);
     NegI {} => row("neg", Int, Ints(1), Index, 4);
     AbsI {} => row("abs", Int, Ints(1), Compute, 4);
     And {} => row("and", Any, Ints(2), Index, 1).folds();
@@ -196,7 +202,7 @@ table! {
     CmpI { pred: P::Equal, sign: S::Signed } => row("cmpi", Any, CompareInts, Index, 1);
 
     Select {} => row("select", Any, Form::Select, Compute, 1);
-    Copy {} => row("copy", Any, Form::Copy, Index, 0);
+    Copy {} => row("copy", Any, Form::Copy, Index, 0).issues(0);
     FToF { to: DType::F32, rounding: N } => row("ftof", Any, FloatToFloat, Convert, 1);
     FToI { to: DType::I32, sign: S::Signed } => row("ftoi", Any, FloatToInt, Compute, 1);
     IToF { to: DType::F32, sign: S::Signed } => row("itof", Any, IntToFloat, Convert, 1);
@@ -436,6 +442,18 @@ impl ScalarOp {
     /// The cost of the operation, in bytes moved: see `loops::model::fuse`.
     pub fn cost(self) -> i64 {
         self.row().cost
+    }
+
+    /// Instructions of a GPU's warp for the operation on operands of a type: what NVRTC 13 compiles it to for `sm_90a`, by the
+    /// difference of two kernels (`sm_80` to `sm_120` are alike).
+    pub fn issues(self, dtype: DType) -> u32 {
+        let row = self.row();
+        match dtype {
+            // Widened, computed in f32, rounded.
+            DType::F16 | DType::BF16 if row.class == Class::Float || row.issues > 1 => row.issues + 3,
+            DType::I64 | DType::F64 => 2 * row.issues,
+            _ => row.issues,
+        }
     }
 
     pub fn repeat(self) -> Repeat {

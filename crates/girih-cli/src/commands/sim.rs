@@ -209,7 +209,7 @@ fn options(args: &SimArgs, seed: u64, knobs: &[(String, i64)]) -> Result<(Option
     let into = gathered.clone();
     let mut options = source::options(&args.kernel)?;
     options.device = Device::Sim;
-    options.block = args.launch.block;
+    (options.block, options.sample) = (args.launch.block, args.sample);
     // Its own flag says how many, and each has a report of its own.
     (options.seed, options.schedules) = (seed, None);
     options.knobs.extend(knobs.iter().cloned());
@@ -359,8 +359,7 @@ pub(super) fn estimate_json(e: &Estimate) -> Value {
         "seconds": e.seconds(),
         "bound": e.bound(),
         "parts": parts,
-        "blocks": e.blocks,
-        "counted": e.counted,
+        "work": girih::work::json(&e.work),
         "multiprocessors": e.multiprocessors,
         "together": e.together,
         "limit": e.limit,

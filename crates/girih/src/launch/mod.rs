@@ -17,4 +17,5 @@ pub mod pool;
 pub mod prepared;
 pub mod profile;
 pub mod simulate;
+pub mod work;
 mod unwritten;

@@ -94,7 +94,8 @@ pub(crate) fn kernel(
     let mut seen = |mut report: sim::Report| {
         let cuda = |statement| cuda_line(unit.as_ref()?, statement);
         report.locate(kernel, places, &cuda);
-        let estimate = sim::Estimate::of(kernel, &report, all, &target);
+        let work = sim::Work::of(kernel, &report, all);
+        let estimate = work.and_then(|work| sim::Estimate::of(work, &target));
         if let (Some(tell), Some(estimate), true) = (&options.estimates, &estimate, report.seed == options.seed) {
             tell(kernel.name.as_str(), estimate);
         }

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use girih_compiler::base::Code;
 use girih_compiler::base::launch::Launch;
@@ -13,24 +14,47 @@ use girih_compiler::base::location::Frames;
 use girih_compiler::base::memory::Memory;
 use girih_compiler::base::provenance::SourceId;
 use girih_compiler::graph::{ConstData, OriginId};
-use girih_compiler::kernel::sim::Origin;
+use girih_compiler::kernel::sim::{Estimate, Origin};
 use girih_compiler::loops::model::Step;
 use girih_compiler::pipeline::{self, Lowered, Silent};
 
-use super::{Prepared, Tensor};
+use super::{Model, Prepared, Tensor};
 use crate::compile::observe::Quiet;
 use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
 use crate::launch::simulate;
 use crate::memory::buffer::Buffer;
+use crate::options::Device;
 
 fn blocks(grid: [i64; 3]) -> i128 {
     grid.iter().map(|&n| i128::from(n)).product()
 }
 
+impl Model {
+    /// The estimated time of each launch of a run on these arrays, in order, from `blocks` blocks of each grid: on the model's GPU, or on
+    /// `sm_90a` where its target is none. Where indices are computed, those of blocks that are left out are 0.
+    ///
+    /// # Errors
+    /// Arrays that do not fit the model, and what the simulator finds.
+    pub fn estimate(&self, arrays: &[(&str, &Tensor)], blocks: u64) -> Result<Vec<(String, Estimate)>> {
+        let all = Arc::new(Mutex::new(vec![]));
+        let into = all.clone();
+        let mut options = self.options.clone();
+        options.target = options.target.filter(|target| target.gpu.is_some());
+        (options.device, options.sample) = (Device::Sim, Some(blocks.max(1)));
+        let each = move |kernel: &str, estimate: &Estimate| {
+            into.lock().unwrap_or_else(PoisonError::into_inner).push((kernel.to_string(), estimate.clone()));
+        };
+        options.estimates = Some(Arc::new(each));
+        self.beside(options).prepare(arrays, &[])?.run()?;
+        let all = std::mem::take(&mut *all.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(all)
+    }
+}
+
 impl Prepared<'_> {
-    /// The outputs, in the model's order. With a block in the options, this block runs in every kernel that has it; arrays
-    /// hold zeros where no block wrote.
+    /// The outputs, in the model's order. With a block in the options, this block runs in every kernel that has it, and with
+    /// a sample that number of each kernel's blocks; arrays hold zeros where no block wrote.
     ///
     /// # Errors
     /// [`Error::Trap`] with the simulator's finding; a block that no kernel has.
@@ -67,7 +91,7 @@ impl Prepared<'_> {
                     return Ok(());
                 }
                 largest.set(None);
-                let launch = Launch { only_block: only, ..launch.clone() };
+                let launch = Launch { only_block: only, sample: self.model.options.sample, ..launch.clone() };
                 simulate::kernel(kernel, &places, &launch, memory, &mut Quiet, &self.model.options)
             };
             self.run_step(plan, step, &run, arrays)

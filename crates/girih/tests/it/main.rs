@@ -13,6 +13,7 @@ mod kernel_files;
 mod kernel_loops;
 mod kernel_ops;
 mod launch;
+mod measured;
 mod native;
 mod oclgrind;
 mod opencl;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use girih::sim::LAUNCH;
 use girih::tune::{self, Candidate};
 use girih::widen::ErrorBound;
 use girih::{Buffer, Device, Options, Stage};
@@ -24,9 +25,6 @@ use crate::failure::Failure;
 const TRIAL: (Duration, std::ops::Range<usize>) = (Duration::from_millis(120), 5..60);
 /// The same of a candidate that is to be kept.
 const FINAL: (Duration, std::ops::Range<usize>) = (Duration::from_millis(800), 12..400);
-
-/// Seconds that each launch of a GPU takes besides its kernel: without them, two small kernels would do as well as one.
-const LAUNCH: f64 = 1e-6;
 
 /// Why a candidate has no time.
 pub enum Refused {

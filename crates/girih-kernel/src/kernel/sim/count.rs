@@ -72,13 +72,23 @@ pub(super) struct Sectors {
 }
 
 impl Sectors {
-    pub fn add(&mut self, address: u64, bytes: u64) {
+    /// Adds the sectors of some bytes, and returns the number of those that are new.
+    pub fn add(&mut self, address: u64, bytes: u64) -> u32 {
+        let mut new = 0;
         for sector in address / SECTOR..=address.saturating_add(bytes.max(1) - 1) / SECTOR {
             if self.last != Some(sector) {
-                *self.words.entry(sector / 64).or_default() |= 1 << (sector % 64);
+                let word = self.words.entry(sector / 64).or_default();
+                new += u32::from(*word >> (sector % 64) & 1 == 0);
+                *word |= 1 << (sector % 64);
                 self.last = Some(sector);
             }
         }
+        new
+    }
+
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.last = None;
     }
 
     /// The sectors of each region, in order of their addresses; those of no region count with the one before.

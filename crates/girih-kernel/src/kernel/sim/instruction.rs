@@ -51,7 +51,7 @@ impl Instruction {
         }
     }
 
-    fn of(kernel: &Kernel, stmt: &Stmt) -> Instruction {
+    pub(super) fn of(kernel: &Kernel, stmt: &Stmt) -> Instruction {
         let space = |place: &Address| match place {
             Address::Mem { .. } => None,
             Address::Slot { buf, .. } => Some(kernel.slots.get(*buf).map_or(Space::Scratch, |s| s.space)),

@@ -48,7 +48,7 @@ use crate::loops;
 
 pub use super::machine::Policy;
 pub use count::{Counts, Requests};
-pub use estimate::{Estimate, resident};
+pub use estimate::{Estimate, LAUNCH, Work, resident};
 pub use finding::{Finding, Kind, Origin, Statement, Thread};
 pub use instruction::Instruction;
 pub use recording::{Bin, Flight, Recording, Request, Timeline};
@@ -158,6 +158,8 @@ pub fn run(
         blocks: observer.blocks,
         barriers: observer.barriers,
         touched: observer.touched.by_region(memory),
+        loaded: observer.loaded,
+        reloaded: observer.reloaded,
         watched_all: !observer.global.full,
         untold: observer.found.untold,
         stopped: ended.err().map(|trap| (trap, at)),

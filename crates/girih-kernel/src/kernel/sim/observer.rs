@@ -29,6 +29,9 @@ pub(super) struct Observer<'a> {
     pub blocks: u64,
     /// Sectors of global memory that any thread touched, 64 to a word.
     pub touched: Sectors,
+    /// Sectors that blocks loaded, each block each of them once; and those that a block loaded again.
+    pub loaded: u64,
+    pub reloaded: u64,
     steps: u64,
     /// Steps at which the run ends because an access was out of bounds.
     patience: Option<u64>,
@@ -61,6 +64,8 @@ pub(super) struct Local {
     fenced: Known,
     /// The threads that began the copies of a statement that count on an mbarrier.
     copied_by: FxHashMap<(u32, u32), u32>,
+    /// The sectors that were loaded.
+    loaded: Sectors,
 }
 
 /// The knowledge about an mbarrier.
@@ -90,6 +95,8 @@ impl<'a> Observer<'a> {
             barriers: 0,
             blocks: 0,
             touched: Sectors::default(),
+            loaded: 0,
+            reloaded: 0,
             steps: 0,
             patience: None,
             exhausted: None,
@@ -103,7 +110,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    fn count(&mut self, touch: &Touch<'_>) {
+    fn count(&mut self, loaded: &mut Sectors, touch: &Touch<'_>) {
         let Some(counts) = self.counts.get_mut(touch.statement as usize) else { return };
         let bytes = u64::from(touch.bytes) * u64::from(touch.lanes.count_ones());
         match touch.shared {
@@ -116,9 +123,15 @@ impl<'a> Observer<'a> {
                 }
             }
             false => {
-                counts.global.add(bytes, sectors(touch.address, touch.lanes, touch.bytes));
+                let (taken, least) = sectors(touch.address, touch.lanes, touch.bytes);
+                counts.global.add(bytes, (taken, least));
                 let lanes = touch.address.iter().enumerate().filter(|(l, _)| touch.lanes >> l & 1 == 1);
-                lanes.for_each(|(_, at)| self.touched.add(*at, touch.bytes.into()));
+                lanes.clone().for_each(|(_, at)| _ = self.touched.add(*at, touch.bytes.into()));
+                if touch.what == What::Read {
+                    let new: u32 = lanes.map(|(_, at)| loaded.add(*at, touch.bytes.into())).sum();
+                    self.loaded += u64::from(new);
+                    self.reloaded += u64::from(taken.saturating_sub(new));
+                }
             }
         }
     }
@@ -266,6 +279,7 @@ impl Watch for Observer<'_> {
         let mbarriers = self.kernel.mbarriers() as u32 * self.kernel.cluster;
         local.clock.begin(number.wrapping_add(1), warps, self.kernel.cluster, mbarriers);
         local.released.clear();
+        local.loaded.clear();
         local.mbarriers = vec![Mbarrier::default(); mbarriers as usize];
         local.fenced = Known::default();
         if self.options.races {
@@ -308,7 +322,7 @@ impl Watch for Observer<'_> {
 
     fn touched(&mut self, local: &mut Local, touch: &Touch<'_>) {
         if self.options.counts {
-            self.count(touch);
+            self.count(&mut local.loaded, touch);
         }
         if let Some(r) = self.recorder.as_mut().filter(|_| touch.lasts && touch.shared) {
             r.takes_off(local.block, touch.warp, touch.statement);
@@ -361,7 +375,7 @@ impl Watch for Observer<'_> {
             counts.shared.add(bytes, (rows, rows));
             let sectors =
                 runs.iter().map(|r| (r.from.saturating_add(r.bytes - 1) / SECTOR - r.from / SECTOR + 1) as u32).sum();
-            runs.iter().for_each(|r| self.touched.add(r.from, r.bytes));
+            runs.iter().for_each(|r| _ = self.touched.add(r.from, r.bytes));
             let moved: u64 = runs.iter().map(|r| r.bytes).sum();
             counts.global.add(moved, (sectors, moved.div_ceil(SECTOR) as u32));
         }

@@ -47,6 +47,10 @@ pub struct Report {
     pub total: Counts,
     /// The arrays that were touched.
     pub touched: Vec<Touched>,
+    /// Sectors of global memory that blocks loaded, each block each of them once; and those that a block loaded again, which its
+    /// multiprocessor's own cache may have.
+    pub loaded: u64,
+    pub reloaded: u64,
     /// Times that all threads of a block met.
     pub barriers: u64,
     /// `races`: races were looked for; `watched_all`: in all of global memory (the shadow has a bound).
@@ -156,6 +160,8 @@ impl Report {
             rows: vec![],
             total: Counts::default(),
             touched: vec![],
+            loaded: 0,
+            reloaded: 0,
             barriers: 0,
             races: options.races,
             watched_all: true,

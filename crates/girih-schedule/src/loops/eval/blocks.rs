@@ -53,6 +53,20 @@ pub trait Blocks {
     fn printed(block: &mut Self::Block) -> String;
 }
 
+/// The block of a grid of `all` blocks that a sample of `n` of them has as its `nth`: the first, the last, and one from each stretch
+/// between, at a place of its own in it. With the same place in each, all could be in the same column of the grid.
+fn sampled(nth: u64, n: u64, all: u64) -> u64 {
+    let edge = |nth: u64| (u128::from(nth) * u128::from(all) / u128::from(n)) as u64;
+    let (from, to) = (edge(nth), edge(nth + 1));
+    // Fractions of multiples of the golden ratio lie evenly apart.
+    let place = u128::from(nth.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    match nth {
+        0 => 0,
+        _ if nth + 1 == n => all - 1,
+        _ => from + (u128::from(to - from) * place >> 64) as u64,
+    }
+}
+
 /// Runs every block of the launch, or its `only_block`, or its `sample`.
 pub fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Host) -> Result<(), Trap> {
     let [gx, gy, gz] = launch.grid;
@@ -66,14 +80,10 @@ pub fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Host) -> 
         next = x as u64 + gx as u64 * (y as u64 + gy as u64 * z as u64);
         end = next + 1;
     }
-    // The first block of the sample is the grid's first, the last one its last.
     let all = end;
     let sample = launch.sample.filter(|n| launch.only_block.is_none() && *n < all && !machine.cooperative());
     end = sample.map_or(all, |n| n.max(1));
-    let place = |nth: u64| match sample {
-        Some(n) if n > 1 => (u128::from(nth) * u128::from(all - 1) / u128::from(n - 1)) as u64,
-        _ => nth,
-    };
+    let place = |nth: u64| sample.map_or(nth, |n| sampled(nth, n, all));
     let mut window = match (machine.cooperative(), launch.seed) {
         (true, _) => WINDOW.min(machine.most()),
         (false, 0) => 1,

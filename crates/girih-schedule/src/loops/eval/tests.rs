@@ -324,7 +324,7 @@ fn a_sample_is_spread_over_the_grid() {
         run(&kernel, &launch, &mut memory, &mut host).unwrap();
         host.0.iter().map(|(block, _)| block[0] + 5 * block[1]).collect::<Vec<_>>()
     };
-    assert_eq!(ran(text, 4), [0, 4, 9, 14]);
+    assert_eq!(ran(text, 4), [0, 5, 7, 14]);
     assert_eq!(ran(text, 1), [0]);
     assert_eq!(ran(text, 14), (0..13).chain([14]).collect::<Vec<_>>());
     assert_eq!(ran(text, 15), (0..15).collect::<Vec<_>>());
