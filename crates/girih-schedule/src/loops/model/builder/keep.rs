@@ -6,7 +6,7 @@ use crate::index::{AxisId, Ix};
 use crate::loops::ir::*;
 
 /// The most elements of a row that is kept.
-pub(in crate::loops::model) const MOST_KEPT: u64 = 1 << 15;
+pub(in crate::loops::model) const MOST_KEPT: u64 = 1 << 18;
 
 /// A row of a value that is kept in a local buffer for later loops.
 pub(super) struct Kept {

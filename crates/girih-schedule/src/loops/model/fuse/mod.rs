@@ -62,6 +62,11 @@ pub(super) struct Split {
     pub inner: i64,
 }
 
+/// Returns true if the rows that these elements are in keep the threads busy.
+fn shares_out(rows: i64, elements: i64) -> bool {
+    rows >= FEW_ROWS || elements / rows.max(1) <= FEW_TERMS
+}
+
 impl Split {
     /// The extents of the loops over a shape.
     pub fn extents(split: Option<Split>, shape: &[Ix]) -> Vec<Ix> {
@@ -89,8 +94,8 @@ impl Split {
 
 /// An extent that is not known is taken to be this long.
 const GUESS: i64 = 512;
-/// A reduction of more than `FEW_TERMS` terms is fused only into a kernel with this many rows or more: with fewer rows,
-/// the kernel has too little work to share out.
+/// A reduction over rows of more than `FEW_TERMS` elements is fused only into a kernel with this many rows or more: fewer such rows keep
+/// few threads busy for long.
 const FEW_ROWS: i64 = 8;
 const FEW_TERMS: i64 = 1 << 16;
 /// The cost of starting a kernel, as the bytes moved meanwhile.
@@ -651,7 +656,7 @@ impl<'a> Fusion<'a> {
         let extents = Split::extents(self.roots[root].split, &self.graph.values[self.roots[root].value].shape);
         let rows: i64 = outer.iter().filter_map(|d| extents.get(*d)).map(guess).product();
         let total = self.numel(self.roots[root].value).max(self.terms(v));
-        if rows < FEW_ROWS && total > FEW_TERMS {
+        if !shares_out(rows, total) {
             return Err(format!("its {rows} rows are too few to share out"));
         }
         let root = &mut self.roots[root];
@@ -692,7 +697,7 @@ impl<'a> Fusion<'a> {
             Ix::Axis(a) => root.axes.iter().position(|own| own == a).is_some_and(|at| at < split.axis),
             _ => true,
         };
-        let enough = self.numel(v) >= FEW_ROWS || self.terms(v) <= FEW_TERMS;
+        let enough = shares_out(self.numel(v), self.terms(v));
         (enough && demands.iter().flat_map(|d| &d.coords).all(before)).then_some(split)
     }
 
