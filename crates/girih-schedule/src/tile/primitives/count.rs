@@ -25,6 +25,7 @@ use crate::tile::Context;
 use crate::tile::edit::{self, const_trip, new_axis};
 use crate::tile::primitives::MOST_BYTES;
 use crate::tile::primitives::line::{LoopRef, find, replace};
+use crate::tile::primitives::part::{Part, Reader, Says, Writer};
 use crate::tile::target::{Capability, MemoryKind};
 
 /// Where the bins are.
@@ -34,6 +35,22 @@ pub enum By {
     Copies(u32),
     /// The threads of a block add to one copy that they share.
     Shared,
+}
+
+impl Part for By {
+    fn read(r: &mut Reader<'_>, _: Says) -> Result<By, String> {
+        if r.rest.front() == Some(&"shared") {
+            return r.choice(&[("shared", By::Shared)]);
+        }
+        r.number("how many copies of the bins there are", 1).map(By::Copies)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.by(&match self {
+            By::Copies(n) => n.to_string(),
+            By::Shared => "shared".into(),
+        });
+    }
 }
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, by: By) -> Result<(), String> {

@@ -20,6 +20,9 @@ use crate::tile::edit::{self, const_trip};
 
 /// `counts` are those of all digits but the slowest; with `unroll` the copies of the fastest one are written out.
 pub fn apply(kernel: &mut Kernel, at: LoopRef, counts: &[u32], names: &[String], unroll: bool) -> Result<(), String> {
+    if counts.len() + 1 != names.len() {
+        return Err("expected `->` and a name more than there are counts".into());
+    }
     replace(kernel, at, &mut |kernel, f| {
         let all = counts.iter().try_fold(1i64, |n, c| n.checked_mul((*c).into())).filter(|n| *n > 1);
         let all = all.ok_or("its digits count nothing, or too much")?;

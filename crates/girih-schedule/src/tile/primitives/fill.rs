@@ -9,6 +9,7 @@
 //! is 0. `tma`: one thread begins the copy of a box of a tensor; legal in a loop that counts from 0, where nothing was stored to global
 //! memory before, and the copy is such a box (`tile/boxes.rs`).
 
+use super::part::{Part, Reader, Says, Writer};
 use crate::index::Facts;
 use crate::loops::ir::*;
 use crate::loops::walk;
@@ -24,11 +25,13 @@ pub enum Engine {
     Tma,
 }
 
-impl Engine {
-    pub const ALL: [Engine; 2] = [Engine::Async, Engine::Tma];
+impl Part for Engine {
+    fn read(r: &mut Reader<'_>, _: Says) -> Result<Engine, String> {
+        r.choice(&[("async", Engine::Async), ("tma", Engine::Tma)])
+    }
 
-    pub fn name(self) -> &'static str {
-        if self == Engine::Async { "async" } else { "tma" }
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.by(if *self == Engine::Async { "async" } else { "tma" });
     }
 }
 

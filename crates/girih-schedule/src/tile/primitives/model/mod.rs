@@ -16,9 +16,10 @@ pub mod split_k;
 pub mod split_rows;
 pub mod swap;
 
-use super::line::{Line, LoopRef, Scope, find};
-use super::suggestion;
+use super::line::{Line, LoopRef, find};
+use super::part::{Part, Reader, Target, number};
 use crate::base::rule::Log;
+use crate::base::words::suggestion;
 use crate::loops::ir::*;
 use crate::loops::model::{ArrayId, Plan, StepArg};
 use crate::loops::print::Namer;
@@ -46,21 +47,20 @@ impl Step {
         | Step::Pack { kernel, .. }
         | Step::SplitK { kernel, .. }) = self;
         let step = place(plan, kernel).map(|at| &plan.steps[at]);
-        let of = |name: String| format!("{kernel}.{name}");
-        let name =
-            |at: &LoopRef| vec![of(step.as_ref().map_or("?".into(), |step| Scope::new(&step.kernel).name_of(*at)))];
-        let flag = |on: bool, word: &'static str| if on { word } else { "" };
-        match self {
-            Step::Merge { at, .. } => Line::new("merge", name(at), &[], &[]),
-            Step::Swap { at, batch, .. } => Line::new("swap", name(at), &[&flag(*batch, "batch")], &[]),
-            Step::SplitK { at, length, .. } => Line::new("split_k", name(at), &[length], &[]),
+        let name = |at: &LoopRef| step.as_ref().map_or("?".into(), |step| at.name(&Namer::new(&step.kernel)));
+        let words = |on: bool, word: &str| if on { vec![word.to_string()] } else { vec![] };
+        let (word, names, by) = match self {
+            Step::Merge { at, .. } => ("merge", vec![name(at)], vec![]),
+            Step::Swap { at, batch, .. } => ("swap", vec![name(at)], words(*batch, "batch")),
+            Step::SplitK { at, length, .. } => ("split_k", vec![name(at)], words(true, &length.to_string())),
             Step::Pack { arrays, pairs, .. } => {
                 let known = step.as_ref().map_or(vec![], |step| named(step));
                 let one = |id: &ArrayId| known.iter().find(|(_, array)| array == id).map_or("?", |(name, _)| name);
-                let names = arrays.iter().map(|id| of(one(id).to_string())).collect();
-                Line::new("pack", names, &[&flag(*pairs, "pairs")], &[])
+                ("pack", arrays.iter().map(|id| one(id).to_string()).collect(), words(*pairs, "pairs"))
             }
-        }
+        };
+        let targets = names.into_iter().map(|name| format!("{kernel}.{name}")).collect();
+        Line { targets, by, ..Line::new(word) }
     }
 
     /// The step that a line states of a plan.
@@ -83,23 +83,16 @@ impl Step {
         let kernel = kernel.ok_or_else(form)?.to_string();
         let step = place(plan, &kernel).map(|at| &plan.steps[at])?;
         let own = Line { targets, ..line.clone() };
-        let loop_of = || Scope::new(&step.kernel).loop_of(&own);
-        Ok(match line.word.as_str() {
-            "merge" => {
-                line.flags(0, [])?;
-                Step::Merge { at: loop_of()?, kernel }
-            }
-            "swap" => {
-                let [batch] = line.flags(0, ["batch"])?;
-                Step::Swap { at: loop_of()?, kernel, batch }
-            }
+        let mut parts = Reader::new(&own, &step.kernel);
+        let at = |parts: &mut Reader<'_>| LoopRef::read(parts, number("", 1));
+        let step = match line.word.as_str() {
+            "merge" => Step::Merge { at: at(&mut parts)?, kernel },
+            "swap" => Step::Swap { at: at(&mut parts)?, batch: parts.flag("batch"), kernel },
             "split_k" => {
-                line.flags(1, [])?;
-                let length = line.number(0, "how many iterations a part has", 1)?;
-                Step::SplitK { at: loop_of()?, kernel, length }
+                let at = at(&mut parts)?;
+                Step::SplitK { at, length: parts.number("how many iterations a part has", 1)?, kernel }
             }
             _ => {
-                let [pairs] = line.flags(0, ["pairs"])?;
                 let known = named(step);
                 let one = |name: &String| {
                     let found = known.iter().find(|(known, _)| known == name).map(|(_, id)| *id);
@@ -107,9 +100,11 @@ impl Step {
                     found.ok_or_else(|| format!("unknown array `{name}`; {}", others()))
                 };
                 let arrays = own.targets.iter().map(one).collect::<Result<_, String>>()?;
-                Step::Pack { kernel, arrays, pairs }
+                Step::Pack { kernel, arrays, pairs: parts.flag("pairs") }
             }
-        })
+        };
+        parts.end()?;
+        Ok(step)
     }
 
     /// Changes the plan. A step that is refused changes nothing.

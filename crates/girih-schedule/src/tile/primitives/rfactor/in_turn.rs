@@ -26,6 +26,10 @@ use crate::tile::primitives::split::Pieces;
 
 /// Gives stretches of `size` terms to `parts` results in turn. A third name is of the loop over the terms of a stretch.
 pub fn apply(kernel: &mut Kernel, at: LoopRef, [parts, size]: [u32; 2], names: &[String]) -> Result<(), String> {
+    if names.len() != 2 + usize::from(size > 1) {
+        let stretch = if size > 1 { " and the iterations of a stretch" } else { "" };
+        return Err(format!("expected `->` and the names of the loops over the results, their stretches{stretch}"));
+    }
     let seen = kernel.clone();
     let reduce = find(&seen, at).ok_or("the loop stands there no more")?;
     let fold = legal(&seen, reduce)?;

@@ -24,6 +24,7 @@ use crate::tile::Context;
 use crate::tile::boxes::BoxCopy;
 use crate::tile::edit::{self, const_trip, free_loop, new_axis};
 use crate::tile::primitives::line::replace;
+use crate::tile::primitives::part::{Part, Reader, Says, Writer};
 use crate::tile::primitives::{LoopRef, find};
 use crate::tile::reuse;
 use crate::tile::target::{Capability, MemoryKind};
@@ -35,11 +36,13 @@ pub enum By {
     Tma,
 }
 
-impl By {
-    pub const ALL: [By; 2] = [By::Threads, By::Tma];
+impl Part for By {
+    fn read(r: &mut Reader<'_>, _: Says) -> Result<By, String> {
+        r.choice(&[("shared", By::Threads), ("tma", By::Tma)])
+    }
 
-    pub fn name(self) -> &'static str {
-        if self == By::Threads { "shared" } else { "tma" }
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.by(if *self == By::Threads { "shared" } else { "tma" });
     }
 }
 
