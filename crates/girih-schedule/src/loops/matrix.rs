@@ -198,7 +198,7 @@ impl Product {
             return Err("its loops are not placed as the matrix unit has them");
         }
         let extent = |f: &For| {
-            let counts = f.lo.is_const(0) && f.step.is_const(1);
+            let counts = f.counts_from_zero();
             f.hi.as_const().filter(|n| counts && *n > 0).map(|n| n as u64)
         };
         let [Some(r), Some(c), Some(k)] = loops.map(extent) else { return Err("its loops have no constant extent") };

@@ -45,14 +45,11 @@ pub fn said(before: &Kernel, after: &Kernel, acc: BufId, [rows, cols]: [u64; 2])
 
 pub fn accumulators(p: &Kernel) -> Vec<BufId> {
     let mut out = vec![];
-    walk::visit(&p.body, &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(c) = &f.contraction
-            && !out.contains(&c.acc)
-        {
+    for (_, c) in walk::contractions(&p.body) {
+        if !out.contains(&c.acc) {
             out.push(c.acc);
         }
-    });
+    }
     out
 }
 
@@ -150,7 +147,7 @@ impl Tile {
                     continue;
                 }
                 (_, _) if !self.whole => {}
-                (_, Stmt::For(f)) if f.kind == LoopKind::Free && f.place == Place::None => {
+                (_, Stmt::For(f)) if f.is_free_unplaced() => {
                     let made = self.elements(kernel, f)?;
                     out.push(made);
                     continue;

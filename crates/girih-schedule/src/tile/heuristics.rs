@@ -116,6 +116,8 @@ heuristics! {
         STRETCH: u64 = 32 << 10,
     }
     cost {
+        /// Seconds that a second kernel takes at least.
+        SECOND: f64 = 4e-6,
         /// The part that L2 delivers of what all multiprocessors together can take from it: on an H200, a product in blocks of 128 x
         /// 128 read 2.2 GB in 252 us, 0.53 of 64 bytes in each cycle of each multiprocessor.
         L2: f64 = 0.53,
@@ -296,8 +298,6 @@ heuristics! {
         AHEAD: f64 = 3.0,
     }
     split_reduction {
-        /// Seconds that a second kernel takes at least.
-        SECOND: f64 = 4e-6,
         /// The fewest elements of a part of a column.
         SHORTEST_COLUMN: u64 = 256,
         /// The fewest elements of a part: a few for each thread of a block.

@@ -80,6 +80,18 @@ pub fn schedule(k: &Kernel, ctx: &Context) -> Kernel {
     rules(&ctx.target).list.iter().fold(k.clone(), |k, rule| apply(rule.name, &k, ctx).0)
 }
 
+/// A product of `m` rows, `n` columns and `k` terms of f32, with what loads its operands, into `acc`.
+pub fn contraction([m, n, k]: [u64; 3], a: &str, b: &str) -> String {
+    let name = |load: &str| load.split('[').next().unwrap_or_default().to_string();
+    format!(
+        "loop kernel k({}: ptr f32, {}: ptr f32):\n  local acc: f32[{m}, {n}]\n  for i in 0..{m}: free\n    for j in 0..{n}: free\n      \
+         for kk in 0..{k}: reduce contraction m=i n=j k=kk a=a b=b acc=acc\n        a: f32 = load {a}\n        b: f32 = load {b}\n        \
+         c: f32 = acc[i, j]\n        d: f32 = fma(a, b, c)\n        acc[i, j] = d\n",
+        name(a),
+        name(b)
+    )
+}
+
 pub const GEMM: &str = r#"loop kernel gemm(A: ptr f16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
   local acc: f32[128, 128]
   for i0 in 0..128: free

@@ -59,7 +59,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, by: By) -> Result<
     }
     let seen = kernel.clone();
     let f = find(&seen, at).ok_or("the loop stands there no more")?;
-    if f.kind != LoopKind::Free || f.place != Place::None {
+    if !f.is_free_unplaced() {
         return Err("it is not free, or is placed already".into());
     }
     let counting = Counting::of(&seen, f).ok_or("it counts nothing that equals its number")??;

@@ -89,13 +89,7 @@ fn list(text: &str) -> Result<Vec<String>, String> {
 
 /// The memory that a program takes for its block, in order of the text.
 pub fn memories(body: &[Stmt]) -> Vec<ValId> {
-    let mut out = vec![];
-    walk::visit(body, &mut |s| {
-        if let Stmt::Alloca { dst, .. } = s {
-            out.push(*dst);
-        }
-    });
-    out
+    walk::stmts(body).filter_map(|s| if let Stmt::Alloca { dst, .. } = s { Some(*dst) } else { None }).collect()
 }
 
 /// Shows `f` every loop, outer ones first, by the name that steps have for it; loops inside one are shown where `f` says so.
@@ -142,9 +136,7 @@ pub fn find(kernel: &Kernel, name: LoopRef) -> Option<&For> {
 
 /// True if a loop is one of the statements, or stands in one.
 pub fn holds(body: &[Stmt], f: &For) -> bool {
-    let mut found = false;
-    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
-    found
+    walk::loops(body).any(|l| std::ptr::eq(l, f))
 }
 
 /// The loop whose body ends with the loop of that name, and its name.
@@ -260,9 +252,7 @@ fn replace_in(
 }
 
 fn count(body: &[Stmt], seen: &mut [u32]) {
-    walk::visit(body, &mut |s| {
-        if let Stmt::For(l) = s {
-            next(seen, l.axis);
-        }
-    });
+    for l in walk::loops(body) {
+        next(seen, l.axis);
+    }
 }

@@ -40,7 +40,7 @@ fn chain_of<'a>(f: &'a For, loops: &[LoopRef]) -> Result<Vec<&'a For>, String> {
     let mut chain = edit::free_chain(f);
     chain.truncate(loops.len());
     let all = chain.len() == loops.len() && loops.iter().all(|at| chain.iter().any(|f| f.axis == at.axis));
-    if f.kind != LoopKind::Free || f.place != Place::None || !all {
+    if !f.is_free_unplaced() || !all {
         return Err("they are not free loops that stand in each other with nothing between them".into());
     }
     for (n, at) in loops.iter().enumerate() {

@@ -30,6 +30,11 @@ impl<'a> Script<'a> {
         Ok(made.into_iter().map(|axis| LoopRef { axis, nth: 0 }).collect())
     }
 
+    /// The same; a step that is refused changes nothing.
+    pub fn try_step(&mut self, step: Step) -> Result<Vec<LoopRef>, String> {
+        self.attempt(|script| script.step(step))
+    }
+
     /// Makes several steps, or none where one is refused.
     pub fn attempt<T>(&mut self, f: impl FnOnce(&mut Script<'a>) -> Result<T, String>) -> Result<T, String> {
         let (kernel, steps, changed) = (self.kernel.clone(), self.log.steps.len(), self.changed);
@@ -69,7 +74,7 @@ pub fn run(
     }
     let mut script = Script::new(p, ctx, log);
     for step in steps {
-        if let Err(why) = script.attempt(|script| script.step(step)) {
+        if let Err(why) = script.try_step(step) {
             script.log.skipped("a step", why);
         }
     }

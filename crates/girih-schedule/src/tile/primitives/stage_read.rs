@@ -165,8 +165,7 @@ pub fn separate(p: &Kernel, nest: &Nest, stmts: &[Stmt], facts: &Refs, side: Sid
             _ => "it is not a pure computation".to_string(),
         });
     }
-    let mut staged = false;
-    walk::visit(&p.body, &mut |s| staged |= matches!(s, Stmt::Stage { buf, .. } if facts.bufs_read.contains(buf)));
+    let staged = walk::stmts(&p.body).any(|s| matches!(s, Stmt::Stage { buf, .. } if facts.bufs_read.contains(buf)));
     if staged { Err("it is staged already".to_string()) } else { Ok(()) }
 }
 

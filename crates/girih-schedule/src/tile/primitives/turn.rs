@@ -41,7 +41,7 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], size: u32) -> Result<(), St
         if top.is_none() {
             let chain = edit::free_chain(f);
             let has = |of: &LoopRef| chain.iter().any(|f| names.name(f).as_ref() == Some(of));
-            top = (f.kind == LoopKind::Free && f.place == Place::None && has(t) && has(s)).then_some(at);
+            top = (f.is_free_unplaced() && has(t) && has(s)).then_some(at);
         }
         top.is_none()
     });

@@ -59,7 +59,7 @@ pub fn expand(
 ) -> Result<(Vec<Stmt>, u32), &'static str> {
     let chain = edit::free_chain(f);
     let [outer @ .., inner] = &chain[..] else { return Err("it is not a loop") };
-    if f.kind != LoopKind::Free || f.place != Place::None || !inner.body.iter().any(is_fold) {
+    if !f.is_free_unplaced() || !inner.body.iter().any(is_fold) {
         return Err("it holds no free loops, unplaced, around a reduction");
     }
     let taps = taps(&inner.body)?;

@@ -41,7 +41,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         log.skipped("grid", "the launch gives it");
         return None;
     }
-    let is_open = |s: &Stmt| matches!(s, Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None);
+    let is_open = |s: &Stmt| matches!(s, Stmt::For(f) if f.is_free_unplaced());
     let placed = |s: &Stmt| matches!(s, Stmt::For(f) if f.place != Place::None);
     if p.body.iter().any(placed) && !p.body.iter().any(is_open) {
         return None;

@@ -32,7 +32,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let name = &p.bufs[buf].name;
         match choose(&script.kernel, ctx, buf) {
             Ok(Some(step)) => {
-                if let Err(why) = script.attempt(|script| script.step(step)) {
+                if let Err(why) = script.try_step(step) {
                     script.log.skipped(name, why);
                 } else if let [parts, _, cols] = script.kernel.bufs[buf].shape[..] {
                     script.log.applied(format!("{name}: {parts} boxes of {cols} columns"));

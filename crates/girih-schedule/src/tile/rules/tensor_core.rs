@@ -50,41 +50,28 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             continue;
         }
         let site = format!("rows of {}", p.bufs[acc].name);
-        match rows(&mut script, acc) {
-            Ok(said) => script.log.applied(format!("{site}: {said}")),
-            Err(why) => script.log.refused(site, Refusal::from(why)),
-        }
+        let made = rows(&mut script, acc);
+        script.log.described(site, made);
     }
     for acc in accumulators(&script.kernel) {
         let site = format!("contraction into {}", p.bufs[acc].name);
         let chosen = share(&script.kernel, ctx, acc).and_then(|(at, warps)| {
             let before = script.kernel.clone();
             let step = Step::Tensorize { loops: vec![at], unit: Unit::Warps(warps) };
-            script.attempt(|script| script.step(step))?;
+            script.try_step(step)?;
             let each = warps.each(accumulator::matrix(&before, acc)?);
             let said = accumulator::said(&before, &script.kernel, acc, each);
             Ok(format!("{said}, {} x {} warps", warps.down, warps.across))
         });
-        match chosen {
-            Ok(said) => script.log.applied(format!("{site}: {said}")),
-            Err(why) => script.log.refused(site, why),
-        }
+        script.log.described(site, chosen);
     }
     script.done()
 }
 
 /// True if a nest folds what it reads of a tile.
 fn is_folded(kernel: &Kernel, tile: BufId) -> bool {
-    let mut found = false;
-    walk::visit(&kernel.body, &mut |s| {
-        if let Stmt::For(f) = s
-            && f.kind == LoopKind::Reduce
-            && f.combine.is_some()
-        {
-            found |= walk::refs(&f.body).bufs_read.contains(&tile);
-        }
-    });
-    found
+    let mut folds = walk::loops(&kernel.body).filter(|f| f.kind == LoopKind::Reduce && f.combine.is_some());
+    folds.any(|f| walk::refs(&f.body).bufs_read.contains(&tile))
 }
 
 /// Gives the rows of a product to the most warps that share them.
@@ -105,7 +92,7 @@ fn rows(script: &mut Script<'_>, acc: BufId) -> Result<String, String> {
         true
     });
     let loops = vec![at.ok_or("no loop sums it up")?];
-    script.attempt(|script| script.step(Step::Tensorize { loops, unit: Unit::Rows(warps) }))?;
+    script.try_step(Step::Tensorize { loops, unit: Unit::Rows(warps) })?;
     Ok(said)
 }
 

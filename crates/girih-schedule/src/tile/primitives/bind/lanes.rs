@@ -129,7 +129,7 @@ impl<'a> Rows<'a> {
             _ => None,
         });
         let (Some(written), None) = (written.next(), written.next()) else { return None };
-        let all = first.place == Place::None && first.kind == LoopKind::Free;
+        let all = first.is_free_unplaced();
         let uses = walk::buffer_uses(inner).get(&buf).is_some_and(|u| u.reads == 0);
         let of = |axis: AxisId| {
             let at = read.iter().position(|ix| *ix == Ix::Axis(axis))?;

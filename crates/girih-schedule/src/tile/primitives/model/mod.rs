@@ -16,14 +16,13 @@ pub mod split_k;
 pub mod split_rows;
 pub mod swap;
 
-use super::line::{Line, LoopRef, find};
+use super::line::{Line, LoopRef, find, holds};
 use super::part::{Part, Reader, Target, number};
 use crate::base::rule::Log;
 use crate::base::words::suggestion;
 use crate::loops::ir::*;
 use crate::loops::model::{ArrayId, Plan, StepArg};
 use crate::loops::print::Namer;
-use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::tile_nest::OpenNest;
 
@@ -149,15 +148,8 @@ fn named(step: &crate::loops::model::Step) -> Vec<(String, ArrayId)> {
 /// The nest of contractions whose sum a loop is, and where it stands in the kernel.
 fn nest_of(kernel: &Kernel, at: LoopRef) -> Result<(usize, OpenNest<'_>), String> {
     let f = find(kernel, at).ok_or("the loop stands there no more")?;
-    let holds = |s: &Stmt| {
-        let mut found = false;
-        walk::visit(std::slice::from_ref(s), &mut |s| {
-            found |= matches!(s, Stmt::For(l) if std::ptr::eq(&raw const **l, f))
-        });
-        found
-    };
     let not_a_sum = "it is not the loop of a sum, the outermost if there are several";
-    let place = kernel.body.iter().position(holds).ok_or(not_a_sum)?;
+    let place = kernel.body.iter().position(|s| holds(std::slice::from_ref(s), f)).ok_or(not_a_sum)?;
     let nest = OpenNest::of(&kernel.body[place]).ok_or(not_a_sum)??;
     match nest.sums.iter().any(|sum| sum.loops.first().is_some_and(|first| std::ptr::eq(*first, f))) {
         true => Ok((place, nest)),
@@ -165,11 +157,17 @@ fn nest_of(kernel: &Kernel, at: LoopRef) -> Result<(usize, OpenNest<'_>), String
     }
 }
 
-/// The plan after the steps that a rule has chosen; `None` where it chose none.
-pub fn run(plan: &Plan, ctx: &Context, log: &mut Log, steps: &[Step]) -> Option<Plan> {
+/// The work of a rule that chooses all its steps beforehand.
+pub fn run(
+    plan: &Plan,
+    ctx: &Context,
+    log: &mut Log,
+    policy: fn(&Plan, &Context, &mut Log) -> Vec<Step>,
+) -> Option<Plan> {
+    let steps = policy(plan, ctx, log);
     let mut out = (!steps.is_empty()).then(|| plan.clone())?;
     let mut changed = false;
-    for step in steps {
+    for step in &steps {
         let line = log.record.then(|| step.line(&out).to_string());
         match step.apply(&mut out, ctx) {
             Ok(()) => {

@@ -35,7 +35,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, [parts, size]: [u32; 2], names: &
     let fold = legal(&seen, reduce)?;
     let (mut around, mut nest) = (vec![], None);
     look(&seen, &mut |own, f| {
-        if f.kind == LoopKind::Free && f.place == Place::None && holds(&f.body, reduce) {
+        if f.is_free_unplaced() && holds(&f.body, reduce) {
             nest = nest.or(Some(own));
             around.push(f);
         }
@@ -121,7 +121,7 @@ impl Halves<'_> {
                 }
                 [self.first.clone(), vec![self.second.clone()]]
             }
-            Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => {
+            Stmt::For(f) if f.is_free_unplaced() => {
                 self.of(&f.body)?.map(|body| vec![Stmt::For(Box::new(For { body, ..(**f).clone() }))])
             }
             Stmt::If { cond, then, els } if els.is_empty() => {

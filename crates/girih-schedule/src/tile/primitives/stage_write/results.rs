@@ -80,7 +80,7 @@ impl<'a> Results<'a> {
     pub fn of(s: &'a Stmt) -> Option<Results<'a>> {
         let Stmt::For(i) = s else { return None };
         let Some(Stmt::For(j)) = i.body.last() else { return None };
-        let open = |f: &For| f.kind == LoopKind::Free && f.place == Place::None;
+        let open = For::is_free_unplaced;
         let Some(Stmt::Store { mem, mask, value, order: Order::Weak, site }) = j.body.last() else { return None };
         let shape = [const_trip(i)?, const_trip(j)?];
         let pure = |body: &[Stmt]| body[..body.len() - 1].iter().all(edit::is_pure);

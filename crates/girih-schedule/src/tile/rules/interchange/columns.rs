@@ -161,5 +161,5 @@ fn together(fold: &For) -> Option<u32> {
 /// Returns true for a sum of floats of more terms than should go in one chain.
 fn is_chain(kernel: &Kernel, fold: &For) -> bool {
     let sum = Fold::of(kernel, fold).is_ok_and(|sum| matches!(sum.op, ScalarOp::AddF { .. }));
-    sum && fold.lo.is_const(0) && fold.step.is_const(1) && at_most(&fold.hi).is_none_or(|n| n > 2 * CHAIN)
+    sum && fold.counts_from_zero() && at_most(&fold.hi).is_none_or(|n| n > 2 * CHAIN)
 }
