@@ -97,12 +97,12 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
             Err("its iterations are not independent, or do not count from 0".into())
         }
         To::Block(_) if !open => Err("the launch gives the grid".into()),
-        To::Block(_) if !outermost.contains(&f.axis) => Err("a loop stands around it that is none over blocks".into()),
+        To::Block(_) if !outermost.contains(&f.axis) => Err("a loop around it is not over blocks".into()),
         To::Block(_) => apart.clone(),
         To::Threads => can_be_threads(f, most, &alone),
         To::Shared(_) if f.kind != LoopKind::Reduce => Err("reductions and free loops take lines of their own".into()),
         To::Shared(n) if !n.is_power_of_two() || n < ctx.target.axes.lanes || n > ctx.target.axes.threads => Err(
-            format!("{n} threads are no power of two from {} to {}", ctx.target.axes.lanes, ctx.target.axes.threads),
+            format!("{n} threads are not a power of two from {} to {}", ctx.target.axes.lanes, ctx.target.axes.threads),
         ),
         To::Shared(_) => can_share(f).map_err(String::from),
         To::Lanes | To::Cluster(_) => Err("lanes take one reduction".into()),

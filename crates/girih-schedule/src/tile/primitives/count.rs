@@ -24,7 +24,7 @@ use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip, new_axis};
 use crate::tile::primitives::MOST_BYTES;
-use crate::tile::primitives::line::{LoopRef, find, replace};
+use crate::tile::primitives::line::{LoopRef, loop_at, replace};
 use crate::tile::primitives::part::{Part, Reader, Says, Writer};
 use crate::tile::target::{Capability, MemoryKind};
 
@@ -58,7 +58,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, by: By) -> Result<
         return Err("the blocks of a kernel without a grid would share the numbers".into());
     }
     let seen = kernel.clone();
-    let f = find(&seen, at).ok_or("the loop stands there no more")?;
+    let f = loop_at(&seen, at)?;
     if !f.is_free_unplaced() {
         return Err("it is not free, or is placed already".into());
     }

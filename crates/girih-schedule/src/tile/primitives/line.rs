@@ -134,6 +134,11 @@ pub fn find(kernel: &Kernel, name: LoopRef) -> Option<&For> {
     found
 }
 
+/// The same, or a sentence that says that there is none.
+pub fn loop_at(kernel: &Kernel, name: LoopRef) -> Result<&For, String> {
+    find(kernel, name).ok_or_else(|| "the loop is gone".into())
+}
+
 /// True if a loop is one of the statements, or stands in one.
 pub fn holds(body: &[Stmt], f: &For) -> bool {
     walk::loops(body).any(|l| std::ptr::eq(l, f))
@@ -183,7 +188,7 @@ pub fn change(
         return Err(why);
     }
     if found < loops.len() {
-        return Err("the loop stands there no more".into());
+        return Err("the loop is gone".into());
     }
     let mut seen = vec![0u32; kernel.axes.len()];
     walk::visit_mut(&mut kernel.body, &mut |s| {
@@ -211,7 +216,7 @@ pub fn replace_each(kernel: &mut Kernel, loops: &[LoopRef], f: Rewrite<'_>) -> R
     let done = replace_in(&mut body, loops, &mut seen, &mut found, kernel, f);
     kernel.body = body;
     done?;
-    if found < loops.len() { Err("the loop stands there no more".into()) } else { Ok(()) }
+    if found < loops.len() { Err("the loop is gone".into()) } else { Ok(()) }
 }
 
 fn replace_in(

@@ -67,7 +67,7 @@ use crate::num::DType;
 use crate::tile::Context;
 use blocks::Order;
 use fill::Engine;
-pub use line::{Line, LoopRef, find, look, look_where};
+pub use line::{Line, LoopRef, find, look, look_where, loop_at};
 use part::{Reader, any_number, named, number};
 pub use script::{Names, Script, names_behind, names_of, run};
 use stage_read::{How, Side};

@@ -25,7 +25,7 @@ use crate::tile::affine::{self, Stride};
 use crate::tile::edit;
 use crate::tile::heuristics::named;
 use crate::tile::heuristics::pair_terms::ENOUGH_ROWS;
-use crate::tile::primitives::line::{LoopRef, find};
+use crate::tile::primitives::line::{LoopRef, loop_at};
 use crate::tile::target::MatrixUnit;
 use crate::tile::tile_nest::{slice, sum, widened};
 
@@ -39,7 +39,7 @@ pub fn apply(
     let p = kernel.clone();
     let mut axes = vec![];
     for at in loops {
-        let f = find(&p, *at).ok_or("the loop stands there no more")?;
+        let f = loop_at(&p, *at)?;
         if f.place != Place::None {
             return Err("the loop is placed already".to_string());
         }

@@ -69,7 +69,7 @@ fn ordered(f: &For) -> Vec<Stmt> {
 
 fn legal(kernel: &Kernel, f: &For, depth: u32) -> Result<(), String> {
     if f.kind != LoopKind::Serial || !f.body.iter().any(|s| staged(s).is_some()) {
-        return Err("it is no loop that runs in order around stages".into());
+        return Err("the loop does not run in order around stages".into());
     }
     // One slot is filled where it is needed.
     if depth == 1 { Ok(()) } else { ahead(kernel, f).map(drop).map_err(String::from) }

@@ -21,13 +21,13 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
         }
         first.is_none()
     });
-    let (first, legal) = first.ok_or("the loops stand there no more")?;
+    let (first, legal) = first.ok_or("the loops are gone")?;
     legal?;
     replace(kernel, first, &mut |_, f| {
         let chain = chain_of(f, loops)?;
         let mut body = chain.last().map_or(vec![], |f| f.body.clone());
         for at in loops.iter().rev() {
-            let own = chain.iter().find(|f| f.axis == at.axis).ok_or("the loops stand there no more")?;
+            let own = chain.iter().find(|f| f.axis == at.axis).ok_or("the loops are gone")?;
             let For { axis, lo, hi, step, kind, place, combine, contraction, stream, .. } = (*own).clone();
             body =
                 vec![Stmt::For(Box::new(For { axis, lo, hi, step, kind, place, combine, contraction, stream, body }))];

@@ -26,13 +26,13 @@ use crate::num::{DType, ScalarOp};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::primitives::line::replace;
 use crate::tile::primitives::split::Pieces;
-use crate::tile::primitives::{LoopRef, MOST_BYTES, Names, find};
+use crate::tile::primitives::{LoopRef, MOST_BYTES, Names, loop_at};
 
 /// Threads whose folds are folded together.
 pub const GROUP: i64 = 16;
 pub fn apply(kernel: &mut Kernel, at: LoopRef, threads: u32, each: u32) -> Result<(), String> {
     let seen = kernel.clone();
-    let target = find(&seen, at).ok_or("the loop stands there no more")?;
+    let target = loop_at(&seen, at)?;
     let none = "it is not a scan of a row that a block has for itself";
     let (nest, site) = all(&seen).into_iter().find(|(_, site)| std::ptr::eq(site.f, target)).ok_or(none)?;
     let (scan, rows) = site.shared(&seen)?;

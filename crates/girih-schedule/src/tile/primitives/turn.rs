@@ -48,7 +48,7 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], size: u32) -> Result<(), St
     let top = top.ok_or("they are not free loops that stand in each other with nothing between them")?;
     replace(kernel, top, &mut |kernel, f| {
         let chain = edit::free_chain(f);
-        let at = |of: &LoopRef| chain.iter().position(|f| f.axis == of.axis).ok_or("the loops stand there no more");
+        let at = |of: &LoopRef| chain.iter().position(|f| f.axis == of.axis).ok_or("the loops are gone");
         turned(kernel, &chain, at(t)?, at(s)?, size.into())
     })
 }

@@ -81,7 +81,7 @@ fn share(script: &mut Script<'_>, nest: LoopRef, fixed: Option<i64>) -> Result<L
     let ctx = script.ctx;
     let most = ctx.knobs.threads;
     let busy = i64::from(most) * i64::from(ctx.target.axes.workers);
-    let gone = "the loop stands there no more";
+    let gone = "the loop is gone";
     let mut f = script.find(nest).ok_or(gone)?;
     while let Some(inner) = sunk(&f, busy) {
         script.step(Step::Sink { at: LoopRef { axis: inner, nth: 0 } })?;

@@ -58,7 +58,7 @@ for i in 0..128: free                            stage a_s: f32[128, 32] shared
 ```
 
 Where the matrix unit has no product of what is loaded, operands are held as the narrowest type of its that has all their numbers,
-so that the product stays the same: f8 as f16 where there are no products of f8, f4 as f8 or f16, f4 times their scales as f16
+so that the product stays the same: f8 as f16 where the machine has no products of f8, f4 as f8 or f16, f4 times their scales as f16
 or bf16, f8 times powers of two as tf32, and integers of 4 bits as those of 8.
 
 The copy stands directly before the nest, inside the loops the operand depends on; on a GPU before a serial loop each iteration

@@ -38,7 +38,7 @@ Knobs: `tensor_core` (0 turns the rule off), `tf32`, `threads`, `rows`, `cols`.
 
 Takes f16, bf16 and, where the target has them, f8 with sums in f32, f32 that the program rounds to tf32, f32 cut off to tf32 where
 the knob `tf32` allows it, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
-memory, and tiles that are no multiple of 16 rows, 8 columns and 32 bytes of the sum.
+memory, and tiles that are not a multiple of 16 rows, 8 columns and 32 bytes of the sum.
 ",
     run,
 };
@@ -111,7 +111,7 @@ fn share(kernel: &Kernel, ctx: &Context, acc: BufId) -> Result<(LoopRef, Warps),
 }
 
 fn warps_of(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String> {
-    let not_whole = || format!("{m} x {n} is no whole number of 16 x {least} elements for its threads");
+    let not_whole = || format!("{m} x {n} is not a whole number of 16 x {least} elements for its threads");
     let own =
         Warps::of([m, n], least, ctx.knobs.threads.into(), ctx.target.axes.threads.into()).ok_or_else(not_whole)?;
     let [r, c] = own.each([m, n]);
@@ -123,7 +123,7 @@ fn warps_of(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String
     if whole && fits {
         Ok(made)
     } else {
-        Err(format!("tiles of {rows} x {cols} for each thread are no products of warps"))
+        Err(format!("tiles of {rows} x {cols} for each thread are not products of warps"))
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
         let (out, _) = apply("tensor_core", &kernel(PRODUCT), &gpu(&["rows=4", "cols=8"]));
         assert!(text(&out).contains("local acc: f32[64, 4, 8] private"), "{}", text(&out));
         for (knobs, why) in [
-            (&["rows=3"][..], "tiles of 3 x 8 for each thread are no products of warps"),
+            (&["rows=3"][..], "tiles of 3 x 8 for each thread are not products of warps"),
             (&["tensor_core=0"], "knob off"),
         ] {
             assert_eq!(refusals("tensor_core", PRODUCT, &gpu(knobs)), [format!("contraction into acc: {why}")]);
@@ -224,12 +224,12 @@ mod tests {
     #[test]
     fn what_the_matrix_unit_does_not_have_is_refused() {
         for (from, to, why) in [
-            ("32, 64]", "32, 60]", "32 x 60 is no whole number of 16 x 8 elements for its threads"),
-            ("0..32: reduce", "0..24: reduce", "it is no whole number of the matrix unit's products"),
+            ("32, 64]", "32, 60]", "32 x 60 is not a whole number of 16 x 8 elements for its threads"),
+            ("0..32: reduce", "0..24: reduce", "the product does not split into those of the matrix unit"),
             (
                 "local a: f16[32, 32] shared",
                 "local a: f16[32, 36] shared",
-                "the rows of an operand are no multiple of 16 bytes",
+                "the rows of an operand are not a multiple of 16 bytes",
             ),
             (
                 "x1: f32 = f32(x)",

@@ -31,7 +31,7 @@ Knob: `tma` (0 turns the rule off).
 
 Refuses copies that are not a box of a tensor: copies that compute, masks that are more than the ends of dimensions, arrays or rows
 that are not known to begin at multiples of 16 bytes, more than 256 elements along a dimension; rows that threads would read
-below each other and that are no multiple of 32 bytes, since TMA leaves no gaps between rows and a swizzle exchanges
+below each other and that are not a multiple of 32 bytes, since TMA leaves no gaps between rows and a swizzle exchanges
 pieces of such rows only; loops in other loops, and kernels that store before the loop.
 ",
     run,

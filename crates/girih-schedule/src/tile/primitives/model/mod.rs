@@ -16,7 +16,7 @@ pub mod split_k;
 pub mod split_rows;
 pub mod swap;
 
-use super::line::{Line, LoopRef, find, holds};
+use super::line::{Line, LoopRef, holds, loop_at};
 use super::part::{Part, Reader, Target, number};
 use crate::base::rule::Log;
 use crate::base::words::suggestion;
@@ -147,7 +147,7 @@ fn named(step: &crate::loops::model::Step) -> Vec<(String, ArrayId)> {
 
 /// The nest of contractions whose sum a loop is, and where it stands in the kernel.
 fn nest_of(kernel: &Kernel, at: LoopRef) -> Result<(usize, OpenNest<'_>), String> {
-    let f = find(kernel, at).ok_or("the loop stands there no more")?;
+    let f = loop_at(kernel, at)?;
     let not_a_sum = "it is not the loop of a sum, the outermost if there are several";
     let place = kernel.body.iter().position(|s| holds(std::slice::from_ref(s), f)).ok_or(not_a_sum)?;
     let nest = OpenNest::of(&kernel.body[place]).ok_or(not_a_sum)??;

@@ -21,7 +21,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::edit::{self, const_trip};
 use crate::tile::primitives::MOST_BYTES;
-use crate::tile::primitives::line::{LoopRef, find, holds, look, replace};
+use crate::tile::primitives::line::{LoopRef, holds, look, loop_at, replace};
 use crate::tile::primitives::split::Pieces;
 
 /// Gives stretches of `size` terms to `parts` results in turn. A third name is of the loop over the terms of a stretch.
@@ -31,7 +31,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, [parts, size]: [u32; 2], names: &
         return Err(format!("expected `->` and the names of the loops over the results, their stretches{stretch}"));
     }
     let seen = kernel.clone();
-    let reduce = find(&seen, at).ok_or("the loop stands there no more")?;
+    let reduce = loop_at(&seen, at)?;
     let fold = legal(&seen, reduce)?;
     let (mut around, mut nest) = (vec![], None);
     look(&seen, &mut |own, f| {
@@ -103,7 +103,7 @@ struct Halves<'a> {
 impl Halves<'_> {
     fn of(&self, body: &[Stmt]) -> Result<[Vec<Stmt>; 2], String> {
         let is_around = |s: &Stmt| holds(std::slice::from_ref(s), self.reduce);
-        let at = body.iter().position(is_around).ok_or("the loop stands there no more")?;
+        let at = body.iter().position(is_around).ok_or("the loop is gone")?;
         let (before, after) = (&body[..at], &body[at + 1..]);
         let starts = |s: &Stmt| match s {
             Stmt::Local { buf } | Stmt::Write { buf, .. } => *buf == self.fold.acc,

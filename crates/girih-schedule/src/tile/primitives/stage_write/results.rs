@@ -25,7 +25,7 @@ use crate::tile::boxes::BoxCopy;
 use crate::tile::edit::{self, const_trip, free_loop, new_axis};
 use crate::tile::primitives::line::replace;
 use crate::tile::primitives::part::{Part, Reader, Says, Writer};
-use crate::tile::primitives::{LoopRef, find};
+use crate::tile::primitives::{LoopRef, loop_at};
 use crate::tile::reuse;
 use crate::tile::target::{Capability, MemoryKind};
 
@@ -65,7 +65,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, by: By) -> Result<
         return Err(format!("{} has no shared memory", ctx.target.name));
     }
     let old = kernel.clone();
-    let target = find(&old, at).ok_or("the loop stands there no more")?;
+    let target = loop_at(&old, at)?;
     let none = "the loop does not stand in a block";
     let own = |s: &Stmt| matches!(s, Stmt::For(f) if std::ptr::eq(&**f, target));
     let found = |(facts, body): (Facts, _)| <[Stmt]>::iter(body).position(own).map(|place| (place, facts, body));

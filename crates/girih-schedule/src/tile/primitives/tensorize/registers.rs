@@ -47,7 +47,7 @@ pub fn apply(
 
 fn fits(nest: &Nest, TileShape { rows, cols, lanes }: TileShape) -> Result<(), String> {
     if !lanes.is_power_of_two() || lanes < 2 {
-        return Err(format!("a vector of {lanes} lanes is none; it has 2, 4, 8 and so on"));
+        return Err(format!("a vector has 2, 4, 8 and so on lanes, not {lanes}"));
     }
     if rows == 0 || u64::from(rows) > nest.m {
         return Err(format!("a tile of {rows} rows does not fit {} rows", nest.m));

@@ -117,7 +117,7 @@ fn kept_bytes(kernel: &Kernel, own: &BTreeSet<BufId>) -> u64 {
 pub(super) fn fold_rows(script: &mut Script<'_>, at: LoopRef) -> Result<(), String> {
     let kernel = script.kernel.clone();
     let names = Names::of(&kernel);
-    let f = primitives::find(&kernel, at).ok_or("the loop stands there no more")?;
+    let f = primitives::loop_at(&kernel, at)?;
     let Columns { parts, own } = Columns::of(&kernel, f).ok_or("it folds no columns")?;
     let Some(extent) = at_most(&f.hi).filter(|n| *n >= 4) else {
         return Err("its free loop has no constant bound, or few iterations".into());
