@@ -370,6 +370,11 @@ impl For {
         self.lo.is_const(0) && self.step.is_const(1)
     }
 
+    /// The loop with another body.
+    pub fn around(&self, body: Vec<Stmt>) -> Stmt {
+        Stmt::For(Box::new(For { body, ..self.clone() }))
+    }
+
     /// The stages that the body begins with, and what follows them.
     pub fn stages(&self) -> (&[Stmt], &[Stmt]) {
         let count = self.body.iter().take_while(|s| matches!(s, Stmt::Stage { .. })).count();

@@ -192,7 +192,7 @@ impl<'a> Counting<'a> {
         }
         of_number.push(Stmt::Write { buf: self.acc, idx: vec![], value: Opnd::Val(sum) });
         of_number.extend(f.body[self.at + 1..].iter().cloned());
-        out.push(Stmt::For(Box::new(For { body: of_number, ..f.clone() })));
+        out.push(f.around(of_number));
         out
     }
 

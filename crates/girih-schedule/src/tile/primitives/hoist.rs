@@ -341,10 +341,10 @@ fn keep(kernel: &mut Kernel, f: &For, shared: &Shared) -> Result<Vec<Stmt>, Stri
     let mut rest = marked(&|at| !shared.once[at] || shared.again[at]);
     walk::map_ixs(&mut rest, &mut |ix| *ix = replace_pieces(ix, &by));
     let body = reads.into_iter().chain(rest).collect();
-    let mut body = before.iter().cloned().chain([Stmt::For(Box::new(For { body, ..(**inner).clone() }))]).collect();
+    let mut body = before.iter().cloned().chain([inner.around(body)]).collect();
     edit::drop_unused(&mut body);
     let mut out = locals;
     out.push(Stmt::For(Box::new(For { axis, body: first, ..(**inner).clone() })));
-    out.push(Stmt::For(Box::new(For { body, ..f.clone() })));
+    out.push(f.around(body));
     Ok(out)
 }

@@ -28,7 +28,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
         let (inner, count) = kinds(outer).ok_or("it does not store a few kinds of elements in turn")?;
         let body = written_out(kernel, &facts, outer, inner, count)?;
         let before = &outer.body[..outer.body.len() - 1];
-        Ok(vec![Stmt::For(Box::new(For { body: [before, &body].concat(), ..outer.clone() }))])
+        Ok(vec![outer.around([before, &body].concat())])
     })
 }
 

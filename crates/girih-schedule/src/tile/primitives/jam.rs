@@ -115,7 +115,7 @@ fn jammed(kernel: &mut Kernel, fold: &For, columns: &For, together: i64, kept: &
     let alike = edit::invariant(&body, columns.axis, &BTreeSet::new(), &refs(&body).bufs_read);
     let mut alike = alike.into_iter();
     let (before, body): (Vec<Stmt>, Vec<Stmt>) = body.into_iter().partition(|_| alike.next() == Some(true));
-    let columns = Stmt::For(Box::new(For { body, ..columns.clone() }));
+    let columns = columns.around(body);
     let body = before.into_iter().chain([columns]).collect();
     let hi = Ix::Const(const_trip(fold).map_or(0, |n| n as i64) / together);
     Stmt::For(Box::new(For { axis: group, hi, body, ..fold.clone() }))

@@ -124,7 +124,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, sum: LoopRef, side: Side, how: 
         edit::drop_unused(&mut reduce.body);
         let mut out = vec![Stmt::For(Box::new(reduce))];
         for (depth, f) in nest.free.iter().enumerate().rev() {
-            out = vec![Stmt::For(Box::new(For { body: out, ..(*f).clone() }))];
+            out = vec![f.around(out)];
             if depth == made.depth {
                 out.insert(0, made.stage.clone());
             }

@@ -144,7 +144,7 @@ impl Rows {
             out.push(match pass(s) {
                 Some(f) => {
                     let body = f.body.iter().map(|s| read(f, s, &kept).unwrap_or_else(|| s.clone())).collect();
-                    Stmt::For(Box::new(For { body, ..f.clone() }))
+                    f.around(body)
                 }
                 None => s.clone(),
             });

@@ -71,7 +71,7 @@ fn body(kernel: &mut Kernel, stmts: &[Stmt], acc: BufId, parts: &[BufId]) -> Res
             }
             Stmt::For(f) if f.kind == LoopKind::Serial => {
                 let inner = body(kernel, &f.body, acc, parts)?;
-                out.push(Stmt::For(Box::new(For { body: inner, ..(**f).clone() })));
+                out.push(f.around(inner));
             }
             Stmt::Loop { body: inner } => out.push(Stmt::Loop { body: body(kernel, inner, acc, parts)? }),
             Stmt::If { cond, then, els } => {

@@ -150,7 +150,7 @@ impl Nest<'_> {
         let cut = self.cuts.get(&f.axis).or(whole.as_ref().filter(|_| rest.is_empty() && self.jam > 1));
         let Some(cut) = cut else {
             let inner = self.around(kernel, rest, body, facts);
-            return vec![Stmt::For(Box::new(For { body: [before, &inner].concat(), ..(*f).clone() }))];
+            return vec![f.around([before, &inner].concat())];
         };
         let mut out = vec![];
         for &at in cut {

@@ -64,7 +64,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, [parts, size]: [u32; 2], names: &
         (f.kind, f.combine) = (LoopKind::Reduce, reduce.combine.clone());
     });
     let [first, second] = Halves { reduce, fold, first, second }.of(&outer.body)?;
-    let again = |body| Stmt::For(Box::new(For { body, ..(*outer).clone() }));
+    let again = |body| outer.around(body);
     let first = edit::free_loop(axes[0], Ix::Const(parts.into()), vec![again(first)]);
     let second = walk::clone_fresh(kernel, &[again(second)]);
     let made: Vec<Stmt> = [Stmt::Local { buf: array }, first].into_iter().chain(second).collect();
@@ -121,9 +121,7 @@ impl Halves<'_> {
                 }
                 [self.first.clone(), vec![self.second.clone()]]
             }
-            Stmt::For(f) if f.is_free_unplaced() => {
-                self.of(&f.body)?.map(|body| vec![Stmt::For(Box::new(For { body, ..(**f).clone() }))])
-            }
+            Stmt::For(f) if f.is_free_unplaced() => self.of(&f.body)?.map(|body| vec![f.around(body)]),
             Stmt::If { cond, then, els } if els.is_empty() => {
                 self.of(then)?.map(|then| vec![Stmt::If { cond: *cond, then, els: vec![] }])
             }
