@@ -138,25 +138,26 @@ impl<'a> Writer<'a> {
 
 /// Something of a kernel that lines name.
 pub trait Target: Copy {
-    const WHAT: &'static str;
+    /// What messages call one, and several.
+    const WHAT: [&'static str; 2];
     fn name(self, names: &Namer<'_>) -> String;
     /// All of the kernel, by their names.
     fn all(kernel: &Kernel, names: &Namer<'_>) -> BTreeMap<String, Self>;
     /// The one that a word names.
     fn find(all: &BTreeMap<String, Self>, word: &str) -> Result<Self, String> {
-        let several = format!("{}s", Self::WHAT).replace("ys", "ies");
-        let help = || suggestion(&several, word, all.keys().map(String::as_str));
+        let [one, several] = Self::WHAT;
+        let help = || suggestion(several, word, all.keys().map(String::as_str));
         match all.get(word) {
             Some(found) => Ok(*found),
             None if all.is_empty() => Err(format!("the kernel has no {several}")),
-            None => Err(format!("unknown {} `{word}`; {}", Self::WHAT, help())),
+            None => Err(format!("unknown {one} `{word}`; {}", help())),
         }
     }
 }
 
 /// `j` is the first loop of the name, and `j:2` the second.
 impl Target for LoopRef {
-    const WHAT: &'static str = "loop";
+    const WHAT: [&'static str; 2] = ["loop", "loops"];
     fn name(self, names: &Namer<'_>) -> String {
         let name = names.axis(self.axis);
         if self.nth == 0 { name } else { format!("{name}:{}", self.nth + 1) }
@@ -183,7 +184,7 @@ impl Target for LoopRef {
 }
 
 impl Target for BufId {
-    const WHAT: &'static str = "buffer";
+    const WHAT: [&'static str; 2] = ["buffer", "buffers"];
     fn name(self, names: &Namer<'_>) -> String {
         names.buf(self)
     }
@@ -194,7 +195,7 @@ impl Target for BufId {
 
 /// Memory that a program takes for its block.
 impl Target for ValId {
-    const WHAT: &'static str = "memory";
+    const WHAT: [&'static str; 2] = ["memory", "memories"];
     fn name(self, names: &Namer<'_>) -> String {
         names.val(self)
     }
@@ -207,7 +208,7 @@ impl<T: Target> Part for Vec<T> {
     fn read(r: &mut Reader<'_>, says: Says) -> Result<Self, String> {
         let Line { word, targets, .. } = r.line;
         if targets.len() < says.least as usize {
-            return Err(format!("expected the name of a {} behind `{word}`", T::WHAT));
+            return Err(format!("expected the name of a {} behind `{word}`", T::WHAT[0]));
         }
         let all = T::all(r.kernel, &Namer::new(r.kernel));
         targets.iter().map(|target| T::find(&all, target)).collect()
@@ -220,7 +221,7 @@ impl<T: Target> Part for Vec<T> {
 impl<T: Target> Part for T {
     fn read(r: &mut Reader<'_>, says: Says) -> Result<Self, String> {
         let all = <[T; 1]>::try_from(Vec::<T>::read(r, says)?);
-        all.map(|[one]| one).map_err(|_| format!("`{}` takes one {}", r.line.word, T::WHAT))
+        all.map(|[one]| one).map_err(|_| format!("`{}` takes one {}", r.line.word, T::WHAT[0]))
     }
     fn write(&self, w: &mut Writer<'_>, says: Says) {
         vec![*self].write(w, says);

@@ -68,30 +68,3 @@ fn every_primitive_has_a_form_that_reads() {
     }
     assert!(words().is_sorted());
 }
-
-/// The page of schedules has the forms and meanings of the table. `BLESS=1` writes them anew.
-#[test]
-fn the_page_of_schedules_has_every_form() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schedule.md");
-    let page = std::fs::read_to_string(path).unwrap();
-    let (before, _) = page.split_once("## Primitives of a kernel\n").unwrap();
-    let docs: Vec<String> = FORMS.iter().flat_map(|row| row.docs).map(|line| line.trim().to_string()).collect();
-    // A line that begins with the word of a primitive has a form; the others go on.
-    let mut rows: Vec<String> = vec![];
-    for line in docs {
-        let word = line.strip_prefix('`').and_then(|l| l.split([' ', '`']).next());
-        match (line.split_once(": "), rows.last_mut()) {
-            (Some((form, meaning)), _) if words().any(|w| Some(w) == word) => {
-                rows.push(format!("| {form} | {meaning}"))
-            }
-            (_, Some(last)) => *last += &format!(" {line}"),
-            _ => panic!("{line}"),
-        }
-    }
-    let rows = rows.join(" |\n");
-    let want = format!("{before}## Primitives of a kernel\n\n| step | meaning |\n|---|---|\n{rows} |\n");
-    if std::env::var_os("BLESS").is_some() {
-        return std::fs::write(path, &want).unwrap();
-    }
-    assert!(page == want, "docs/schedule.md is stale; BLESS=1 writes it anew");
-}
