@@ -1,6 +1,6 @@
 //! The rules on whole kernels: what they make of them, that a second run changes nothing, and what they refuse.
 
-use super::primitives::{FORMS, Line, Step, words};
+use super::primitives::{Line, Step};
 use super::rules::OF_KERNELS;
 #[cfg(test)]
 use super::target::MemoryKind;
@@ -303,6 +303,7 @@ pub fn refusals(name: &str, loops: &str, ctx: &Context) -> Vec<String> {
 /// The page of schedules has the forms and meanings of the table. `BLESS=1` writes them anew.
 #[test]
 fn the_page_of_schedules_has_every_form() {
+    use super::primitives::{FORMS, words};
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schedule.md");
     let page = std::fs::read_to_string(path).unwrap();
     let (before, _) = page.split_once("## Primitives of a kernel\n").unwrap();

@@ -39,10 +39,10 @@ fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
         for candidate in pack::candidates(step, &plan.arrays) {
             let site = format!("{}, the weight {}", step.kernel.name, plan.arrays[candidate.array].name);
             let weight = if ctx.knobs.pack { candidate.weight(&step.kernel, ctx) } else { Err("knob off".to_string()) };
-            if let Some(weight) = log.outcome(site, weight) {
-                if !arrays.contains(&weight.array) {
-                    arrays.push(weight.array);
-                }
+            if let Some(weight) = log.outcome(site, weight)
+                && !arrays.contains(&weight.array)
+            {
+                arrays.push(weight.array);
             }
         }
         if !arrays.is_empty() {
