@@ -2,7 +2,7 @@
 
     python tests/aten.py GIRIH [--filter NAME] [--device eval|cpu] [--list]
 
-In: cases of `tests/aten_cases.py`, each an operation of ATen with small operands. Out: for each operation whether its
+In: cases of `tests/aten_cases`, each an operation of ATen with small operands. Out: for each operation whether its
 results are PyTorch's. The operations of a case run in PyTorch once as they are and once in float64, and in Girih through
 the JSON that `girih.torch` writes. Types, shapes, integers and truth values must agree exactly. Floats must lie within
 four times PyTorch's own distance to the float64 result and a few units in the last place of the largest value.

@@ -1,4 +1,4 @@
-"""The operations of `tests/aten_cases.py` where they are easily forgotten, against PyTorch.
+"""The operations of `tests/aten_cases` where they are easily forgotten, against PyTorch.
 
     python tests/aten_edges.py GIRIH [--filter NAME] [--device eval|cpu] [--every N] [--kind empty|scalar|symbolic]
 

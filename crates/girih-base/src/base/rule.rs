@@ -1,5 +1,7 @@
 //! The forms of a rewrite rule, of its report, and of the lists in which rules run.
 
+use std::fmt::Display;
+
 /// The number of rewrites that a compilation may still make, and the number made. All stages share one limit, so that
 /// stopping after fewer and fewer rewrites finds the one that breaks something.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,6 +73,30 @@ impl Log {
     }
     pub fn skipped(&mut self, site: impl Into<String>, reason: impl Into<String>) {
         self.skipped.push((site.into(), reason.into()));
+    }
+    /// Says that the rule applied at a site, or why it did not; gives what it made there.
+    pub fn outcome<T>(&mut self, site: impl Into<String>, made: Result<T, impl Into<Refusal>>) -> Option<T> {
+        match made {
+            Ok(made) => {
+                self.applied(site);
+                Some(made)
+            }
+            Err(why) => {
+                self.refused(site, why.into());
+                None
+            }
+        }
+    }
+    /// Says what the rule did at a site, or why it did nothing; gives true if it applied.
+    pub fn described(&mut self, site: impl Display, did: Result<impl Display, impl Into<Refusal>>) -> bool {
+        match did {
+            Ok(did) => self.applied(format!("{site}: {did}")),
+            Err(why) => {
+                self.refused(site.to_string(), why.into());
+                return false;
+            }
+        }
+        true
     }
     pub fn refused(&mut self, site: impl Into<String>, refusal: Refusal) {
         if refusal.impossible {

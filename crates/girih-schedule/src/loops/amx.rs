@@ -100,7 +100,7 @@ impl<'a> AmxProduct<'a> {
             return Err("its sums are in no array of the block");
         }
         let extent = |f: &For| {
-            let counts = f.lo.is_const(0) && f.step.is_const(1);
+            let counts = f.counts_from_zero();
             f.hi.as_const().filter(|n| counts && *n > 0).map(|n| n as u64).filter(|n| n.is_multiple_of(SIDE))
         };
         let [Some(m), Some(n), Some(k)] = loops.map(extent) else { return Err("it has no whole number of tiles") };

@@ -82,9 +82,8 @@ pub fn problem(kernel: &Kernel, nest: &For, f: &For) -> Option<&'static str> {
     if effects.bufs_written.iter().any(|buf| !own.contains(buf) && !folded(buf)) {
         return Some("what a block of a cluster writes another one does not see");
     }
-    let mut loaded = false;
     let stored = walk::effects(&nest.body).stores;
-    walk::visit(&nest.body, &mut |s| loaded |= matches!(s, Stmt::Load { mem, .. } if stored.contains(&mem.base)));
+    let loaded = walk::stmts(&nest.body).any(|s| matches!(s, Stmt::Load { mem, .. } if stored.contains(&mem.base)));
     loaded.then_some("a block of a cluster may read what another one stores")
 }
 

@@ -360,6 +360,21 @@ pub struct For {
 }
 
 impl For {
+    /// True if the iterations are independent and no step has placed the loop.
+    pub fn is_free_unplaced(&self) -> bool {
+        self.kind == LoopKind::Free && self.place == Place::None
+    }
+
+    /// True if the loop counts from 0 in steps of 1.
+    pub fn counts_from_zero(&self) -> bool {
+        self.lo.is_const(0) && self.step.is_const(1)
+    }
+
+    /// The loop with another body.
+    pub fn around(&self, body: Vec<Stmt>) -> Stmt {
+        Stmt::For(Box::new(For { body, ..self.clone() }))
+    }
+
     /// The stages that the body begins with, and what follows them.
     pub fn stages(&self) -> (&[Stmt], &[Stmt]) {
         let count = self.body.iter().take_while(|s| matches!(s, Stmt::Stage { .. })).count();

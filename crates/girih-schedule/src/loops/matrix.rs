@@ -198,7 +198,7 @@ impl Product {
             return Err("its loops are not placed as the matrix unit has them");
         }
         let extent = |f: &For| {
-            let counts = f.lo.is_const(0) && f.step.is_const(1);
+            let counts = f.counts_from_zero();
             f.hi.as_const().filter(|n| counts && *n > 0).map(|n| n as u64)
         };
         let [Some(r), Some(c), Some(k)] = loops.map(extent) else { return Err("its loops have no constant extent") };
@@ -210,7 +210,7 @@ impl Product {
             || !c.is_multiple_of(2)
             || !k.is_multiple_of(left.terms().into())
         {
-            return Err("it is no whole number of the matrix unit's products");
+            return Err("the product does not split into those of the matrix unit");
         }
         let (slot, sums) = ([thread, axes[0], axes[1]].map(Ix::Axis), kernel.bufs.get(body.acc.0));
         let slot = match sums.map(|b| b.space) {
@@ -420,7 +420,7 @@ impl Side {
         let b = kernel.bufs.get(buf).filter(shared).ok_or("an operand is not in shared memory")?;
         let row = b.shape.last().copied().unwrap_or(0) * b.element_bytes();
         if !row.is_multiple_of(16) {
-            return Err("the rows of an operand are no multiple of 16 bytes");
+            return Err("the rows of an operand are not a multiple of 16 bytes");
         }
         let (last, others) = idx.split_last().ok_or("an operand is not a matrix")?;
         let transposed = !last.has_axis(terms);

@@ -561,7 +561,7 @@ impl<'a> Verifier<'a> {
             }
             Place::Pipeline { depth, roles, overlap } => {
                 let (stages, rest) = l.stages();
-                let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
+                let counts = serial && l.counts_from_zero();
                 // One generation is enough for stages that TMA fills: their mbarriers belong to the pipeline.
                 let deep = depth >= 2 || depth == 1 && stages.iter().any(|s| s.filled(Filled::Tma));
                 self.check(
@@ -592,10 +592,8 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, dim < 3, "a grid has only three dimensions");
                 let good = l.kind == LoopKind::Free && l.lo.is_const(0);
                 self.check(stmt, good, "a loop over blocks must be free and start at 0");
-                let mut twice = false;
-                walk::visit(&l.body, &mut |s| {
-                    twice |= matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { dim: d, .. } if d == dim));
-                });
+                let twice =
+                    walk::loops(&l.body).any(|f| matches!(f.place, Place::Block { dim: other, .. } if other == dim));
                 self.check(stmt, !twice, "loops over blocks that stand in each other count along different dimensions");
                 let inside = self.block.is_some_and(|around| around != dim);
                 self.check(stmt, group == 0 || inside, "groups of blocks are of a loop inside another one over blocks");

@@ -176,11 +176,34 @@ pub fn visit<'a>(body: &'a [Stmt], f: &mut dyn FnMut(&'a Stmt)) {
     }
 }
 
+/// All statements, each before those of its bodies.
+pub fn stmts(body: &[Stmt]) -> impl Iterator<Item = &Stmt> {
+    let mut left = vec![body.iter()];
+    std::iter::from_fn(move || {
+        loop {
+            let Some(s) = left.last_mut()?.next() else {
+                left.pop();
+                continue;
+            };
+            left.extend(bodies(s).into_iter().rev().map(|inner| inner.iter()));
+            return Some(s);
+        }
+    })
+}
+
+/// All loops over axes, outer ones first.
+pub fn loops(body: &[Stmt]) -> impl Iterator<Item = &For> {
+    stmts(body).filter_map(|s| if let Stmt::For(f) = s { Some(&**f) } else { None })
+}
+
+/// The contractions among all loops.
+pub fn contractions(body: &[Stmt]) -> impl Iterator<Item = (&For, &Contraction)> {
+    loops(body).filter_map(|f| Some((f, f.contraction.as_ref()?)))
+}
+
 /// How many statements there are, those of bodies included.
 pub fn size(body: &[Stmt]) -> usize {
-    let mut count = 0;
-    visit(body, &mut |_| count += 1);
-    count
+    stmts(body).count()
 }
 
 /// Every statement, before its bodies.

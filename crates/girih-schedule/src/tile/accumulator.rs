@@ -18,6 +18,7 @@ use crate::tile::contraction::{Nest, nest_at};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::primitives::{LoopRef, names_of};
 use crate::tile::sharing::Share;
+use crate::tile::tile_nest::to_tiles;
 
 /// The extents of an accumulator that is a matrix.
 pub fn matrix(kernel: &Kernel, acc: BufId) -> Result<[u64; 2], &'static str> {
@@ -45,14 +46,11 @@ pub fn said(before: &Kernel, after: &Kernel, acc: BufId, [rows, cols]: [u64; 2])
 
 pub fn accumulators(p: &Kernel) -> Vec<BufId> {
     let mut out = vec![];
-    walk::visit(&p.body, &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(c) = &f.contraction
-            && !out.contains(&c.acc)
-        {
+    for (_, c) in walk::contractions(&p.body) {
+        if !out.contains(&c.acc) {
             out.push(c.acc);
         }
-    });
+    }
     out
 }
 
@@ -150,7 +148,7 @@ impl Tile {
                     continue;
                 }
                 (_, _) if !self.whole => {}
-                (_, Stmt::For(f)) if f.kind == LoopKind::Free && f.place == Place::None => {
+                (_, Stmt::For(f)) if f.is_free_unplaced() => {
                     let made = self.elements(kernel, f)?;
                     out.push(made);
                     continue;
@@ -276,13 +274,7 @@ impl Tile {
 
     /// Accesses of the accumulator as those of registers.
     pub fn in_registers(&self, body: &mut [Stmt], registers: BufId, at: &[Ix]) {
-        walk::visit_mut(body, &mut |s| {
-            if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
-                && *buf == self.acc
-            {
-                (*buf, *idx) = (registers, at.to_vec());
-            }
-        });
+        to_tiles(body, &BTreeMap::from([(self.acc, (registers, at.to_vec()))]));
     }
 
     /// Copies a thread's part of the accumulator into registers, or back.

@@ -499,22 +499,14 @@ fn varies(ix: &Ix) -> bool {
 
 /// The buffers that are filled by copies of boxes.
 pub fn filled(kernel: &Kernel) -> BTreeSet<BufId> {
-    let mut out = BTreeSet::new();
-    walk::visit(&kernel.body, &mut |s| {
-        if let Stmt::Stage { buf, filled: Filled::Tma, .. } = s {
-            out.insert(*buf);
-        }
-    });
-    out
+    let tma = |s: &Stmt| if let Stmt::Stage { buf, filled: Filled::Tma, .. } = s { Some(*buf) } else { None };
+    walk::stmts(&kernel.body).filter_map(tma).collect()
 }
 
 /// The buffers that TMA fills, or copies from.
 pub fn copied(kernel: &Kernel) -> BTreeSet<BufId> {
     let mut out = filled(kernel);
-    walk::visit(&kernel.body, &mut |s| {
-        if s.is_placed(Place::TmaStore) {
-            out.extend(walk::effects(std::slice::from_ref(s)).bufs_read);
-        }
-    });
+    let stores = walk::stmts(&kernel.body).filter(|s| s.is_placed(Place::TmaStore));
+    out.extend(stores.flat_map(|s| walk::effects(std::slice::from_ref(s)).bufs_read));
     out
 }

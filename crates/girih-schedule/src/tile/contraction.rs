@@ -164,7 +164,7 @@ fn finish<'a>(free: Vec<&'a For>, reduce: &'a For, roles: &'a Contraction) -> Re
 impl Nest<'_> {
     /// A statement inside the free loops.
     pub fn around(&self, inner: Stmt) -> Stmt {
-        let inside = |s, f: &&For| Stmt::For(Box::new(For { body: vec![s], ..(*f).clone() }));
+        let inside = |s, f: &&For| f.around(vec![s]);
         self.free.iter().rev().fold(inner, inside)
     }
 

@@ -243,7 +243,7 @@ pub fn free_chain(f: &For) -> Vec<&For> {
     let mut out = vec![f];
     let mut at = f;
     while let [Stmt::For(inner)] = &at.body[..] {
-        if inner.kind != LoopKind::Free || inner.place != Place::None {
+        if !inner.is_free_unplaced() {
             break;
         }
         out.push(inner);

@@ -116,6 +116,8 @@ heuristics! {
         STRETCH: u64 = 32 << 10,
     }
     cost {
+        /// Seconds that a second kernel takes at least.
+        SECOND: f64 = 4e-6,
         /// The part that L2 delivers of what all multiprocessors together can take from it: on an H200, a product in blocks of 128 x
         /// 128 read 2.2 GB in 252 us, 0.53 of 64 bytes in each cycle of each multiprocessor.
         L2: f64 = 0.53,
@@ -296,8 +298,6 @@ heuristics! {
         AHEAD: f64 = 3.0,
     }
     split_reduction {
-        /// Seconds that a second kernel takes at least.
-        SECOND: f64 = 4e-6,
         /// The fewest elements of a part of a column.
         SHORTEST_COLUMN: u64 = 256,
         /// The fewest elements of a part: a few for each thread of a block.
@@ -412,7 +412,7 @@ mod tests {
     fn each_number_belongs_to_something() {
         let estimates = ["blocking", "contraction", "cost", "l2_reuse", "matrix", "warp_rows"];
         let rules = OF_KERNELS.iter().map(|(rule, _)| rule.name).chain(OF_PLANS.iter().map(|(rule, _)| rule.name));
-        let words = primitives::ALL.iter().chain(primitives::model::ALL).copied();
+        let words = primitives::words().chain(primitives::model::ALL.iter().copied());
         let known: Vec<&str> = rules.chain(words).collect();
         for n in ALL {
             assert!(estimates.contains(&n.of) || known.contains(&n.of), "{}", n.of);

@@ -21,8 +21,7 @@ pub struct GoesOn<'a> {
 impl<'a> GoesOn<'a> {
     /// `None` where a block has no pipeline.
     pub fn of(body: &'a [Stmt]) -> Result<Option<GoesOn<'a>>, &'static str> {
-        let mut count = 0;
-        walk::visit(body, &mut |s| count += usize::from(pipeline(s).is_some()));
+        let count = walk::stmts(body).filter(|s| pipeline(s).is_some()).count();
         if count == 0 {
             return Ok(None);
         }

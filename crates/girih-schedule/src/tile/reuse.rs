@@ -37,12 +37,11 @@ fn block(kernel: &Kernel, body: &[Stmt], out: &mut BTreeMap<BufId, Vec<BufId>>) 
 }
 
 fn stages(kernel: &Kernel, body: &[Stmt]) -> Vec<BufId> {
-    let mut out = vec![];
-    walk::visit(body, &mut |s| match s {
-        Stmt::Stage { buf, .. } if kernel.bufs[*buf].space == Space::Shared => out.push(*buf),
-        _ => {}
-    });
-    out
+    let shared = |s: &Stmt| match s {
+        Stmt::Stage { buf, .. } if kernel.bufs[*buf].space == Space::Shared => Some(*buf),
+        _ => None,
+    };
+    walk::stmts(body).filter_map(shared).collect()
 }
 
 /// The bytes of shared memory that belong to one buffer alone, with one slot for each stage, and those that may overlap stages.

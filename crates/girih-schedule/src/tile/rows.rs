@@ -95,7 +95,7 @@ impl<'a> ReducedRows<'a> {
 }
 
 fn is_nest(s: &Stmt) -> bool {
-    matches!(s, Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None)
+    matches!(s, Stmt::For(f) if f.is_free_unplaced())
 }
 
 /// A rule's test of a nest, given its loops and the body of a row.

@@ -22,7 +22,7 @@
 
 use std::sync::Arc;
 
-use super::primitives::{ALL, Line, Step, model};
+use super::primitives::{self, Line, Step, model};
 use super::rules::{OF_KERNELS, OF_PLANS};
 use super::{Context, applicable};
 use crate::base::location::Location;
@@ -314,7 +314,7 @@ fn entry(line: &str) -> Result<Option<Does>, String> {
         _ => {}
     }
     let line = Line::parse(line).unwrap_or_else(|| Err("expected a step".into()))?;
-    let words = || ALL.iter().chain(model::ALL).copied();
+    let words = || primitives::words().chain(model::ALL.iter().copied());
     if words().any(|word| word == line.word) {
         return Ok(Some(Does::Step(line)));
     }

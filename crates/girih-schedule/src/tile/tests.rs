@@ -80,6 +80,18 @@ pub fn schedule(k: &Kernel, ctx: &Context) -> Kernel {
     rules(&ctx.target).list.iter().fold(k.clone(), |k, rule| apply(rule.name, &k, ctx).0)
 }
 
+/// A product of `m` rows, `n` columns and `k` terms of f32, with what loads its operands, into `acc`.
+pub fn contraction([m, n, k]: [u64; 3], a: &str, b: &str) -> String {
+    let name = |load: &str| load.split('[').next().unwrap_or_default().to_string();
+    format!(
+        "loop kernel k({}: ptr f32, {}: ptr f32):\n  local acc: f32[{m}, {n}]\n  for i in 0..{m}: free\n    for j in 0..{n}: free\n      \
+         for kk in 0..{k}: reduce contraction m=i n=j k=kk a=a b=b acc=acc\n        a: f32 = load {a}\n        b: f32 = load {b}\n        \
+         c: f32 = acc[i, j]\n        d: f32 = fma(a, b, c)\n        acc[i, j] = d\n",
+        name(a),
+        name(b)
+    )
+}
+
 pub const GEMM: &str = r#"loop kernel gemm(A: ptr f16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
   local acc: f32[128, 128]
   for i0 in 0..128: free
@@ -286,6 +298,34 @@ pub fn refusals(name: &str, loops: &str, ctx: &Context) -> Vec<String> {
     let (out, log) = apply(name, &k, ctx);
     assert_eq!(text(&out), text(&k), "{name} was to refuse");
     log.skipped.into_iter().map(|(site, why)| format!("{site}: {why}")).collect()
+}
+
+/// The page of schedules has the forms and meanings of the table. `BLESS=1` writes them anew.
+#[test]
+fn the_page_of_schedules_has_every_form() {
+    use super::primitives::{FORMS, words};
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schedule.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, _) = page.split_once("## Primitives of a kernel\n").unwrap();
+    let docs: Vec<String> = FORMS.iter().flat_map(|row| row.docs).map(|line| line.trim().to_string()).collect();
+    // A line that begins with the word of a primitive has a form; the others go on.
+    let mut rows: Vec<String> = vec![];
+    for line in docs {
+        let word = line.strip_prefix('`').and_then(|l| l.split([' ', '`']).next());
+        match (line.split_once(": "), rows.last_mut()) {
+            (Some((form, meaning)), _) if words().any(|w| Some(w) == word) => {
+                rows.push(format!("| {form} | {meaning}"))
+            }
+            (_, Some(last)) => *last += &format!(" {line}"),
+            _ => panic!("{line}"),
+        }
+    }
+    let rows = rows.join(" |\n");
+    let want = format!("{before}## Primitives of a kernel\n\n| step | meaning |\n|---|---|\n{rows} |\n");
+    if std::env::var_os("BLESS").is_some() {
+        return std::fs::write(path, &want).unwrap();
+    }
+    assert!(page == want, "docs/schedule.md is stale; BLESS=1 writes it anew");
 }
 
 #[test]

@@ -100,13 +100,9 @@ pub struct OpenNest<'a> {
 impl<'a> OpenNest<'a> {
     /// `None` where there is no contraction; `Err` with the reason where the nest has another form.
     pub fn of(s: &'a Stmt) -> Option<Result<OpenNest<'a>, String>> {
-        let (mut found, mut streamed) = (false, false);
-        walk::visit(std::slice::from_ref(s), &mut |s| {
-            found |= matches!(s, Stmt::For(f) if f.contraction.is_some());
-            streamed |= matches!(s, Stmt::For(f) if f.stream.is_some());
-        });
         let Stmt::For(first) = s else { return None };
-        if !found || streamed || first.kind != LoopKind::Free || first.place != Place::None {
+        let has = |is: fn(&For) -> bool| is(first) || walk::loops(&first.body).any(is);
+        if !first.is_free_unplaced() || !has(|f| f.contraction.is_some()) || has(|f| f.stream.is_some()) {
             return None;
         }
         let mut nest = OpenNest { free: vec![first], around: vec![], sums: vec![] };
@@ -560,7 +556,7 @@ pub fn to_tiles(body: &mut [Stmt], tiles: &BTreeMap<BufId, (BufId, Vec<Ix>)>) {
 
 /// Checks that loops run from 0 in steps of 1 to ends that do not depend on one another.
 pub fn check_bounds(loops: &[&For]) -> Result<(), String> {
-    match loops.iter().all(|f| f.lo.is_const(0) && f.step.is_const(1) && f.hi.axes().is_empty()) {
+    match loops.iter().all(|f| f.counts_from_zero() && f.hi.axes().is_empty()) {
         true => Ok(()),
         false => Err("the bounds of its loops depend on each other".to_string()),
     }

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::affine::{self, Stride};
 use super::numbered::Numbered;
 use super::primitives::hoist;
+use super::primitives::split::Pieces;
 use super::{Context, edit};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
@@ -118,11 +119,14 @@ pub fn at_once(axis: AxisId, lanes: u64, mut body: Vec<Stmt>) -> Stmt {
 
 /// A loop over groups of `lanes` iterations, around the result of `inner` for a group's axis and body.
 pub fn in_groups(kernel: &mut Kernel, f: &For, lanes: u64, inner: impl FnOnce(AxisId, Vec<Stmt>) -> Vec<Stmt>) -> For {
-    let Some(extent) = edit::const_trip(f).filter(|_| lanes > 1) else { return f.clone() };
+    if edit::const_trip(f).is_none() || lanes == 1 {
+        return f.clone();
+    }
     let (group, lane) = (edit::new_axis(kernel, f.axis, "1"), edit::new_axis(kernel, f.axis, "2"));
-    let at = Ix::add(Ix::mul(Ix::Axis(group), Ix::Const(lanes as i64)), Ix::Axis(lane));
-    let body = edit::place_axes(&f.body, &BTreeMap::from([(f.axis, at)]), &BTreeMap::from([(lane, lanes as i64)]));
-    For { axis: group, hi: Ix::Const((extent / lanes) as i64), body: inner(lane, body), ..f.clone() }
+    let pieces = Pieces::of(f, lanes as i64);
+    let by = BTreeMap::from([(f.axis, pieces.at(group, lane))]);
+    let body = edit::place_axes(&f.body, &by, &BTreeMap::from([(lane, lanes as i64)]));
+    For { axis: group, hi: pieces.count(&Facts::new()), body: inner(lane, body), ..f.clone() }
 }
 
 /// The iterations of perfectly nested loops under one number, and the body of each. Iterations of the innermost loop that one

@@ -33,7 +33,7 @@ impl Printer<'_> {
         }
         let parts = match printf::parts(format, &elems) {
             Ok(parts) => parts,
-            Err(why) => return self.refuse(&format!("a print that is none: {why}")),
+            Err(why) => return self.refuse(&format!("a print that cannot be written: {why}")),
         };
         let (mut text, mut values) = (String::new(), vec![]);
         let mut shown = args.iter().zip(elems);

@@ -494,7 +494,10 @@ fn what_is_not_there_is_refused_by_name() {
             "check read x[0] count 1 site 0",
             "check read x[0] count 1 site 0: a check of an access, which the simulator makes of every one",
         ),
-        ("print \"%s\" site 0", "print \"%s\" site 0: a print that is none: `%s` is refused in a kernel's format"),
+        (
+            "print \"%s\" site 0",
+            "print \"%s\" site 0: a print that cannot be written: `%s` is refused in a kernel's format",
+        ),
         (
             "a: f32x8 = load x[0]",
             "a: f32x8 = load x[0]: a thread of a GPU moves 2, 4, 8 or 16 elements and at most 16 bytes at once, not f32x8",

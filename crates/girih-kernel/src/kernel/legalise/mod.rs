@@ -295,7 +295,7 @@ impl<'a> Lower<'a> {
             partials: FxHashMap::default(),
             generations: FxHashMap::default(),
             copies: false,
-            flight: wgmma::Flight::None,
+            flight: wgmma::Flight::NONE,
             fragments: FxHashMap::default(),
             sources: provenance::resolve(src).into_iter().filter_map(alone).collect(),
             source: None,

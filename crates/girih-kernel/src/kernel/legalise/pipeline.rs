@@ -100,9 +100,9 @@ impl Lower<'_> {
             return self.overlapping(f, depth, &begun, &parts);
         }
         let flight = match (overlap, begun.once) {
-            (false, _) => Flight::None,
-            (true, None) => Flight::One(None),
-            (true, Some(_)) => Flight::All(None),
+            (false, _) => Flight::NONE,
+            (true, None) => Flight::ONE,
+            (true, Some(_)) => Flight::ALL,
         };
         self.in_flight(flight, |s| s.iterations(f, depth, &begun))
     }

@@ -328,7 +328,7 @@ impl Lower<'_> {
                     Ok(())
                 });
             }
-            let flight = if overlap { Flight::One(None) } else { Flight::None };
+            let flight = if overlap { Flight::ONE } else { Flight::NONE };
             s.in_flight(flight, |s| {
                 let body = s.inner(iteration)?;
                 let (lo, hi, step) = (zero.clone(), hi.clone(), one.clone());

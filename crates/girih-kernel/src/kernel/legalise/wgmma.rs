@@ -28,23 +28,34 @@ use crate::loops::panels::{How, Lies};
 use crate::loops::walk;
 use crate::num::DType;
 
-/// The part of a product that stands where the loops have it; or the products still in flight when an iteration ends, and the buffer that
-/// they add to.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) enum Flight {
-    /// All of it, and the wait.
-    #[default]
-    None,
-    /// All but the wait.
-    Begun(Option<k::BufId>),
-    /// The words of its left operand; the rest stands elsewhere.
+/// The part of a product that is built where the loops have it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    Whole,
+    /// The words of its left operand.
     Words,
-    /// All but these words, and the wait; and the fence, where the one before another product shows the words, too.
-    Rest { sums: Option<k::BufId>, shown: bool },
+    /// All but these words; and the fence, where the one before another product shows the words, too.
+    Rest {
+        shown: bool,
+    },
+}
+
+/// The products that still run behind one that is built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Flight {
+    part: Part,
+    /// How many may run, the last one included. `None`: all, and the wait stands elsewhere.
+    left: Option<u32>,
+    /// The sums of the last one that runs.
+    sums: Option<k::BufId>,
+}
+
+impl Flight {
+    pub(super) const NONE: Flight = Flight { part: Part::Whole, left: Some(0), sums: None };
     /// The product of the iteration: the panels that the one before has read may be filled again.
-    One(Option<k::BufId>),
+    pub(super) const ONE: Flight = Flight { left: Some(1), ..Flight::NONE };
     /// The products of all iterations: no panel is filled again.
-    All(Option<k::BufId>),
+    pub(super) const ALL: Flight = Flight { left: None, ..Flight::NONE };
 }
 
 /// Steps of the sum that are written out.
@@ -71,7 +82,7 @@ impl Lower<'_> {
         let step = l::Ix::Axis(p.axes[2]);
         let words = match left {
             How::Panel(_) => None,
-            How::Words if matches!(self.flight, Flight::Rest { .. }) => self.fragments.get(&p.axes[0]).copied(),
+            How::Words if matches!(self.flight.part, Part::Rest { .. }) => self.fragments.get(&p.axes[0]).copied(),
             How::Words => {
                 let pair = l::Ix::Const(0);
                 let reads = p.left_reads(&pair, &step).ok_or("a product's rows do not follow from lanes")?;
@@ -85,10 +96,10 @@ impl Lower<'_> {
                 Some(words)
             }
         };
-        if self.flight == Flight::Words {
+        if self.flight.part == Part::Words {
             return Ok(());
         }
-        if !matches!(self.flight, Flight::Rest { shown: true, .. }) {
+        if self.flight.part != (Part::Rest { shown: true }) {
             self.push(k::Stmt::Fence { kind: k::Fence::Registers });
         }
         // Registers have no addresses.
@@ -108,42 +119,36 @@ impl Lower<'_> {
             Ok(())
         })?;
         self.push(k::Stmt::WgmmaCommit);
-        match self.flight {
-            Flight::None => self.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] }),
-            Flight::One(_) => self.push(k::Stmt::WgmmaWait { left: 1, acc, behind: vec![] }),
-            Flight::All(_) | Flight::Begun(_) | Flight::Rest { .. } | Flight::Words => {}
+        if let Some(left) = self.flight.left {
+            self.push(k::Stmt::WgmmaWait { left, acc, behind: vec![] });
         }
-        if let Flight::One(sums) | Flight::All(sums) | Flight::Begun(sums) | Flight::Rest { sums, .. } =
-            &mut self.flight
-        {
-            *sums = Some(acc);
+        if self.flight.left != Some(0) {
+            self.flight.sums = Some(acc);
         }
         Ok(())
+    }
+
+    /// Builds something whose products go on like this; gives the sums of the last one that still runs.
+    fn with_flight(&mut self, flight: Flight, body: impl FnOnce(&mut Self) -> Res<()>) -> Res<Option<k::BufId>> {
+        let before = std::mem::replace(&mut self.flight, flight);
+        let done = body(self);
+        let flight = std::mem::replace(&mut self.flight, before);
+        done.map(|()| flight.sums)
     }
 
     /// Builds the iterations of a loop with `body`, and after the loop the wait for the products that are still in
     /// flight.
     pub(super) fn in_flight(&mut self, flight: Flight, body: impl FnOnce(&mut Self) -> Res<()>) -> Res<()> {
-        let before = std::mem::replace(&mut self.flight, flight);
-        let done = body(self);
-        let flight = std::mem::replace(&mut self.flight, before);
-        done?;
-        if let Flight::One(Some(acc)) | Flight::All(Some(acc)) = flight {
+        if let Some(acc) = self.with_flight(flight, body)? {
             self.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] });
         }
         Ok(())
     }
 
-    /// Builds a part of a product, or statements up to one, and returns its sums where it is in flight then.
-    pub(super) fn part_of_product(&mut self, flight: Flight, body: &[l::Stmt]) -> Res<k::BufId> {
-        let before = std::mem::replace(&mut self.flight, flight);
-        let done = self.run(body);
-        let flight = std::mem::replace(&mut self.flight, before);
-        done?;
-        match flight {
-            Flight::Begun(Some(acc)) | Flight::Rest { sums: Some(acc), .. } => Ok(acc),
-            _ => Err("a product that goes on has no sums".to_string()),
-        }
+    /// Builds a part of a product, or statements up to one, and returns its sums: it is in flight then.
+    fn part_of_product(&mut self, part: Part, body: &[l::Stmt]) -> Res<k::BufId> {
+        let sums = self.with_flight(Flight { part, ..Flight::ALL }, |s| s.run(body))?;
+        sums.ok_or_else(|| "a product that goes on has no sums".to_string())
     }
 
     /// An iteration of a pipeline whose last product goes on: what the threads do at `at`, and, where there is an iteration before
@@ -157,8 +162,7 @@ impl Lower<'_> {
         then: impl FnOnce(&mut Self) -> Res<()>,
     ) -> Res<()> {
         let here = |s: &mut Self, body: &[l::Stmt]| s.at_axis(f.axis, at.clone(), vec![], |s| s.run(body));
-        let scores =
-            self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Flight::Begun(None), parts.first))?;
+        let scores = self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Part::Whole, parts.first))?;
         let sums = before.map(|before| self.last_product(f, parts, before, true)).transpose()?;
         self.push(k::Stmt::WgmmaWait { left: u32::from(sums.is_some()), acc: scores, behind: vec![] });
         here(self, parts.between)?;
@@ -169,10 +173,7 @@ impl Lower<'_> {
         }
         here(self, parts.after)?;
         here(self, parts.rest)?;
-        let flight = std::mem::replace(&mut self.flight, Flight::Words);
-        let done = here(self, parts.last);
-        self.flight = flight;
-        done
+        self.with_flight(Flight { part: Part::Words, ..Flight::ALL }, |s| here(s, parts.last)).map(drop)
     }
 
     /// The arrays of words that threads compute while the last product goes on.
@@ -194,8 +195,7 @@ impl Lower<'_> {
 
     /// Begins the last product of an iteration; `shown` where the fence of a product right before shows its words.
     pub(super) fn last_product(&mut self, f: &l::For, parts: &Parts<'_>, at: &k::Ix, shown: bool) -> Res<k::BufId> {
-        let rest = Flight::Rest { sums: None, shown };
-        self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(rest, parts.last))
+        self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Part::Rest { shown }, parts.last))
     }
 
     fn panel(&mut self, side: &Side, idx: &[l::Ix], facts: &Facts, lies: Lies) -> Res<k::Panel> {

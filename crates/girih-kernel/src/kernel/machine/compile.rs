@@ -314,7 +314,7 @@ impl Compiler<'_> {
             Address::Slot { buf, .. } if self.kernel.slots.get(*buf).is_some_and(|s| s.space == Space::Mbarrier) => {
                 Ok((self.access(on, 1, &Mask::default(), Order::Weak)?, self.kernel.first_mbarrier(*buf) as u32))
             }
-            _ => Err("something is used as an mbarrier that is none".to_string()),
+            _ => Err("a statement expects an mbarrier".to_string()),
         }
     }
 

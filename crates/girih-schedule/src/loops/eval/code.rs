@@ -193,8 +193,7 @@ struct Jumps {
 const HIDDEN_PER_LOOP: u32 = 4;
 
 pub(super) fn compile(kernel: &Kernel) -> Res<Program> {
-    let mut loops = 0;
-    walk::visit(&kernel.body, &mut |stmt| loops += u32::from(matches!(stmt, Stmt::For(_))));
+    let loops = walk::loops(&kernel.body).count() as u32;
     let first_block = kernel.vals.len() + kernel.axes.len();
     let hidden = first_block as u32 + 6;
     let first_const = hidden + kernel.globals.len() as u32 + HIDDEN_PER_LOOP * loops;

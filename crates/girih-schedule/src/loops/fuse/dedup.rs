@@ -33,14 +33,7 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let roots = Roots::of(&kernel, &body);
-    let mut roles = BTreeSet::new();
-    walk::visit(&body, &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(c) = &f.contraction
-        {
-            roles.extend([c.a, c.b]);
-        }
-    });
+    let roles = walk::contractions(&body).flat_map(|(_, c)| [c.a, c.b]).collect();
     let mut d = Dedup {
         kernel: &kernel,
         assume: *assume,
@@ -191,14 +184,10 @@ impl Dedup<'_> {
         for b in e.bufs_written {
             self.buffers.insert(b, self.epoch);
         }
-        let mut refs = BTreeSet::new();
-        walk::visit(body, &mut |s| {
+        for s in walk::stmts(body) {
             if let Stmt::Local { buf } = s {
-                refs.insert(*buf);
+                self.buffers.insert(*buf, self.epoch);
             }
-        });
-        for b in refs {
-            self.buffers.insert(b, self.epoch);
         }
         for s in e.stores {
             self.stores.insert(s, self.epoch);

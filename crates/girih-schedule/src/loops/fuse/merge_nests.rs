@@ -152,9 +152,7 @@ impl Merge<'_> {
 }
 
 fn holds_contraction(body: &[Stmt]) -> bool {
-    let mut found = false;
-    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(f) if f.contraction.is_some()));
-    found
+    walk::loops(body).any(|f| f.contraction.is_some())
 }
 
 /// For each access of the buffer, the dimensions whose index is just the axis.

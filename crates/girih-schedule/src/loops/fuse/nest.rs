@@ -163,15 +163,10 @@ pub fn replace(body: &mut [Stmt], map: &BTreeMap<ValId, Opnd>) {
 /// Returns true if the statements hold an access that other accesses must not move across: any order but weak and
 /// relaxed.
 pub fn has_fence(body: &[Stmt]) -> bool {
-    let mut found = false;
-    walk::visit(body, &mut |s| {
-        if let Stmt::Load { order, .. }
-        | Stmt::Store { order, .. }
-        | Stmt::Rmw { order, .. }
-        | Stmt::Cas { order, .. } = s
-        {
-            found |= !matches!(order, Order::Weak | Order::Relaxed);
+    walk::stmts(body).any(|s| match s {
+        Stmt::Load { order, .. } | Stmt::Store { order, .. } | Stmt::Rmw { order, .. } | Stmt::Cas { order, .. } => {
+            !matches!(order, Order::Weak | Order::Relaxed)
         }
-    });
-    found
+        _ => false,
+    })
 }

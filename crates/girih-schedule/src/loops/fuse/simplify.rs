@@ -28,16 +28,9 @@ fn run(kernel: &Kernel, _: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let before = kernel.body.clone();
     let mut body = std::mem::take(&mut kernel.body);
-    let mut roles = BTreeSet::new();
-    let mut role_axes = BTreeSet::new();
-    walk::visit(&body, &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(c) = &f.contraction
-        {
-            roles.extend([c.a, c.b]);
-            role_axes.extend([&c.m, &c.n, &c.k].into_iter().flatten().copied());
-        }
-    });
+    let roles = walk::contractions(&body).flat_map(|(_, c)| [c.a, c.b]).collect();
+    let axes = walk::contractions(&body).flat_map(|(_, c)| [&c.m, &c.n, &c.k]);
+    let role_axes = axes.flatten().copied().collect();
     let mut s = Simplify { kernel: &kernel, roles, role_axes, facts: facts(&kernel), map: BTreeMap::new() };
     s.list(&mut body);
     let map = std::mem::take(&mut s.map);

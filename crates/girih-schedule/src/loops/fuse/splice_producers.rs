@@ -322,16 +322,9 @@ impl Splicer<'_> {
     /// Puts the producer into the statements that read it; returns true if the list itself became longer.
     fn splice(&mut self, body: &mut Vec<Stmt>, at: usize, p: &Producer, uses: &mut Uses) -> bool {
         let places: Vec<usize> = uses.mention.get(&p.buf).map_or(Vec::new(), |m| m.range(at + 1..).copied().collect());
-        let mut roles = BTreeSet::new();
-        for stmt in places.iter().filter_map(|&q| body.get(q)) {
-            walk::visit(std::slice::from_ref(stmt), &mut |s| {
-                if let Stmt::For(f) = s
-                    && let Some(c) = &f.contraction
-                {
-                    roles.extend([c.a, c.b]);
-                }
-            });
-        }
+        let readers = places.iter().filter_map(|&q| body.get(q));
+        let contractions = readers.flat_map(|s| walk::contractions(std::slice::from_ref(s)));
+        let roles: BTreeSet<ValId> = contractions.flat_map(|(_, c)| [c.a, c.b]).collect();
         let mut map = BTreeMap::new();
         if places.iter().any(|&q| matches!(body.get(q), Some(Stmt::Read { .. }))) {
             // Values that the list itself reads may be used anywhere after the read.
@@ -423,15 +416,10 @@ fn local_at((at, stmt): (usize, &Stmt)) -> Option<(BufId, usize)> {
 
 /// The values that a statement reads from the producer's buffer, and the value that the producer writes there.
 fn addresses(stmt: &Stmt, p: &Producer) -> BTreeMap<ValId, ValId> {
-    let mut out = BTreeMap::new();
-    if let Opnd::Val(v) = p.value {
-        walk::visit(std::slice::from_ref(stmt), &mut |s| {
-            if let Stmt::Read { dst, buf, .. } = s
-                && *buf == p.buf
-            {
-                out.insert(*dst, v);
-            }
-        });
-    }
-    out
+    let Opnd::Val(v) = p.value else { return BTreeMap::new() };
+    let read = |s: &Stmt| match s {
+        Stmt::Read { dst, buf, .. } if *buf == p.buf => Some((*dst, v)),
+        _ => None,
+    };
+    walk::stmts(std::slice::from_ref(stmt)).filter_map(read).collect()
 }

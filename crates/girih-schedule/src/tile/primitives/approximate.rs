@@ -66,11 +66,8 @@ fn body(
 ) -> Vec<Stmt> {
     let defined = walk::refs(&f.body).vals_defined;
     let uses = |x: ValId| {
-        let mut count = 0;
-        walk::visit(&f.body, &mut |s| {
-            count += usize::from(walk::bodies(s).is_empty() && walk::refs_of(s).vals_used.contains(&x));
-        });
-        count
+        let uses = |s: &&Stmt| walk::bodies(s).is_empty() && walk::refs_of(s).vals_used.contains(&x);
+        walk::stmts(&f.body).filter(uses).count()
     };
     let mut out: Vec<Stmt> = vec![];
     for s in &f.body {

@@ -17,6 +17,8 @@ pub mod spread;
 use std::collections::BTreeSet;
 
 use super::line::{LoopRef, change, look};
+use super::part::{Part, Reader, Says, Writer};
+use crate::base::words::suggestion;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
@@ -37,7 +39,43 @@ pub enum To {
     Cluster(u32),
 }
 
+const DIMS: [&str; 3] = ["block.x", "block.y", "block.z"];
+
+impl Part for To {
+    fn read(r: &mut Reader<'_>, _: Says) -> Result<To, String> {
+        r.before = "to";
+        let word = r.word("`thread`, `lanes`, `cluster` or one of `block.x`, `block.y`, `block.z`")?;
+        match word {
+            "thread" if r.rest.is_empty() => Ok(To::Threads),
+            "thread" => r.number("a number of threads", 1).map(To::Shared),
+            "lanes" => Ok(To::Lanes),
+            "cluster" => r.number("a number of blocks", 2).map(To::Cluster),
+            _ => match DIMS.iter().position(|dim| *dim == word) {
+                Some(dim) => Ok(To::Block(dim as u8)),
+                None => {
+                    let known = DIMS.into_iter().chain(["thread", "lanes", "cluster"]);
+                    Err(format!("unknown place `{word}`; {}", suggestion("places", word, known)))
+                }
+            },
+        }
+    }
+
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.line.before = "to";
+        w.by(&match self {
+            To::Block(dim) => DIMS[usize::from(*dim).min(2)].to_string(),
+            To::Threads => "thread".into(),
+            To::Lanes => "lanes".into(),
+            To::Cluster(n) => format!("cluster {n}"),
+            To::Shared(n) => format!("thread {n}"),
+        });
+    }
+}
+
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> Result<(), String> {
+    if loops.is_empty() && !matches!(to, To::Shared(_)) {
+        return Err("expected the name of a loop behind `bind`".into());
+    }
     if let To::Shared(threads) = to
         && !some_reduce(kernel, loops)
     {
@@ -59,12 +97,12 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
             Err("its iterations are not independent, or do not count from 0".into())
         }
         To::Block(_) if !open => Err("the launch gives the grid".into()),
-        To::Block(_) if !outermost.contains(&f.axis) => Err("a loop stands around it that is none over blocks".into()),
+        To::Block(_) if !outermost.contains(&f.axis) => Err("a loop around it is not over blocks".into()),
         To::Block(_) => apart.clone(),
         To::Threads => can_be_threads(f, most, &alone),
         To::Shared(_) if f.kind != LoopKind::Reduce => Err("reductions and free loops take lines of their own".into()),
         To::Shared(n) if !n.is_power_of_two() || n < ctx.target.axes.lanes || n > ctx.target.axes.threads => Err(
-            format!("{n} threads are no power of two from {} to {}", ctx.target.axes.lanes, ctx.target.axes.threads),
+            format!("{n} threads are not a power of two from {} to {}", ctx.target.axes.lanes, ctx.target.axes.threads),
         ),
         To::Shared(_) => can_share(f).map_err(String::from),
         To::Lanes | To::Cluster(_) => Err("lanes take one reduction".into()),

@@ -48,7 +48,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, order: Order) -> R
     why?;
     let over = |_: &Kernel, f: &For| match f.place {
         Place::Block { .. } => Ok(()),
-        _ => Err("it is no loop over blocks".to_string()),
+        _ => Err("the loop is not over blocks".to_string()),
     };
     change(kernel, &[at], &mut { over }, &mut |f| {
         if let Place::Block { group, cluster, takers, .. } = &mut f.place {
@@ -121,7 +121,7 @@ pub fn alike<'a>(
 
 /// The operands that are alike in the blocks of a cluster.
 fn fits(p: &Kernel, ctx: &Context, x: &For, found: GoesOn<'_>, blocks: u32) -> Result<Vec<String>, Refusal> {
-    let Place::Block { dim, group, takers, .. } = x.place else { return Err("it is no loop over blocks".into()) };
+    let Place::Block { dim, group, takers, .. } = x.place else { return Err("the loop is not over blocks".into()) };
     if ctx.target.axes.cluster < blocks {
         return Err(Refusal::impossible(format!(
             "{} has clusters of at most {}",

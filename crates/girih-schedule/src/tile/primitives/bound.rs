@@ -41,14 +41,11 @@ pub struct Bounded {
 
 impl Bounded {
     pub fn of(p: &Kernel, check: bool, of: &[ValId]) -> Bounded {
-        let mut memories = BTreeMap::new();
-        walk::visit(&p.body, &mut |s| {
-            if let Stmt::Alloca { dst, bytes, .. } = s
-                && of.contains(dst)
-            {
-                memories.insert(*dst, *bytes);
-            }
+        let memories = walk::stmts(&p.body).filter_map(|s| match s {
+            Stmt::Alloca { dst, bytes, .. } if of.contains(dst) => Some((*dst, *bytes)),
+            _ => None,
         });
+        let memories: BTreeMap<_, _> = memories.collect();
         let mut kernel = p.clone();
         let mut body = std::mem::take(&mut kernel.body);
         let facts = p.facts();
@@ -217,17 +214,13 @@ impl Bound<'_> {
 
     /// Returns true if an access through an address of several memories is not bounded yet.
     fn is_one_mixed(&self, body: &[Stmt]) -> bool {
-        let mut found = false;
-        walk::visit(body, &mut |s| {
-            if let Stmt::Load { mem, mask, .. }
+        walk::stmts(body).any(|s| match s {
+            Stmt::Load { mem, mask, .. }
             | Stmt::Store { mem, mask, .. }
             | Stmt::Rmw { mem, mask, .. }
-            | Stmt::Cas { mem, mask, .. } = s
-            {
-                found |= self.is_mixed(&self.origins.val(mem.base)) && !self.is_measured(mem, mask);
-            }
-        });
-        found
+            | Stmt::Cas { mem, mask, .. } => self.is_mixed(&self.origins.val(mem.base)) && !self.is_measured(mem, mask),
+            _ => false,
+        })
     }
 
     /// Returns true if an access through an address of several memories was bounded before.

@@ -24,7 +24,8 @@ use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip, new_axis};
 use crate::tile::primitives::MOST_BYTES;
-use crate::tile::primitives::line::{LoopRef, find, replace};
+use crate::tile::primitives::line::{LoopRef, loop_at, replace};
+use crate::tile::primitives::part::{Part, Reader, Says, Writer};
 use crate::tile::target::{Capability, MemoryKind};
 
 /// Where the bins are.
@@ -36,13 +37,29 @@ pub enum By {
     Shared,
 }
 
+impl Part for By {
+    fn read(r: &mut Reader<'_>, _: Says) -> Result<By, String> {
+        if r.rest.front() == Some(&"shared") {
+            return r.choice(&[("shared", By::Shared)]);
+        }
+        r.number("how many copies of the bins there are", 1).map(By::Copies)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.by(&match self {
+            By::Copies(n) => n.to_string(),
+            By::Shared => "shared".into(),
+        });
+    }
+}
+
 pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, by: By) -> Result<(), String> {
     if kernel.open {
         return Err("the blocks of a kernel without a grid would share the numbers".into());
     }
     let seen = kernel.clone();
-    let f = find(&seen, at).ok_or("the loop stands there no more")?;
-    if f.kind != LoopKind::Free || f.place != Place::None {
+    let f = loop_at(&seen, at)?;
+    if !f.is_free_unplaced() {
         return Err("it is not free, or is placed already".into());
     }
     let counting = Counting::of(&seen, f).ok_or("it counts nothing that equals its number")??;
@@ -175,7 +192,7 @@ impl<'a> Counting<'a> {
         }
         of_number.push(Stmt::Write { buf: self.acc, idx: vec![], value: Opnd::Val(sum) });
         of_number.extend(f.body[self.at + 1..].iter().cloned());
-        out.push(Stmt::For(Box::new(For { body: of_number, ..f.clone() })));
+        out.push(f.around(of_number));
         out
     }
 

@@ -20,6 +20,9 @@ use crate::tile::edit::{self, const_trip};
 
 /// `counts` are those of all digits but the slowest; with `unroll` the copies of the fastest one are written out.
 pub fn apply(kernel: &mut Kernel, at: LoopRef, counts: &[u32], names: &[String], unroll: bool) -> Result<(), String> {
+    if counts.len() + 1 != names.len() {
+        return Err("expected `->` and a name more than there are counts".into());
+    }
     replace(kernel, at, &mut |kernel, f| {
         let all = counts.iter().try_fold(1i64, |n, c| n.checked_mul((*c).into())).filter(|n| *n > 1);
         let all = all.ok_or("its digits count nothing, or too much")?;
@@ -49,7 +52,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, counts: &[u32], names: &[String],
 
 fn legal(kernel: &Kernel, f: &For, all: i64) -> Result<(), String> {
     let ordered = f.kind == LoopKind::Reduce && f.combine.is_none();
-    if !(ordered || f.kind == LoopKind::Free) || f.place != Place::None || !f.lo.is_const(0) || !f.step.is_const(1) {
+    if !(ordered || f.kind == LoopKind::Free) || f.place != Place::None || !f.counts_from_zero() {
         return Err(
             "it is not free or a reduction in a fixed order, is placed already, or does not count from 0".into()
         );
@@ -67,13 +70,6 @@ fn legal(kernel: &Kernel, f: &For, all: i64) -> Result<(), String> {
 
 /// True if the loop counts rows, columns or terms of a product.
 pub fn has_role(f: &For) -> bool {
-    let mut found = f.contraction.is_some();
-    walk::visit(&f.body, &mut |s| {
-        if let Stmt::For(inner) = s
-            && let Some(c) = &inner.contraction
-        {
-            found |= [&c.m, &c.n, &c.k].into_iter().flatten().any(|a| *a == f.axis);
-        }
-    });
-    found
+    let counted = |c: &Contraction| [&c.m, &c.n, &c.k].into_iter().flatten().any(|a| *a == f.axis);
+    f.contraction.is_some() || walk::contractions(&f.body).any(|(_, c)| counted(c))
 }

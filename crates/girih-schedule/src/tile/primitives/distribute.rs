@@ -28,7 +28,7 @@ use crate::tile::edit::{self, at_most, new_axis};
 
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
     replace(kernel, at, &mut |kernel, f| {
-        if f.kind != LoopKind::Free || f.place != Place::None || !f.lo.is_const(0) {
+        if !f.is_free_unplaced() || !f.lo.is_const(0) {
             return Err("it is not free, is placed already, or does not start at 0".into());
         }
         let extent = at_most(&f.hi).and_then(|n| u64::try_from(n).ok()).ok_or("its free loop has no constant bound")?;

@@ -9,6 +9,7 @@
 //! is 0. `tma`: one thread begins the copy of a box of a tensor; legal in a loop that counts from 0, where nothing was stored to global
 //! memory before, and the copy is such a box (`tile/boxes.rs`).
 
+use super::part::{Part, Reader, Says, Writer};
 use crate::index::Facts;
 use crate::loops::ir::*;
 use crate::loops::walk;
@@ -24,11 +25,13 @@ pub enum Engine {
     Tma,
 }
 
-impl Engine {
-    pub const ALL: [Engine; 2] = [Engine::Async, Engine::Tma];
+impl Part for Engine {
+    fn read(r: &mut Reader<'_>, _: Says) -> Result<Engine, String> {
+        r.choice(&[("async", Engine::Async), ("tma", Engine::Tma)])
+    }
 
-    pub fn name(self) -> &'static str {
-        if self == Engine::Async { "async" } else { "tma" }
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.by(if *self == Engine::Async { "async" } else { "tma" });
     }
 }
 
@@ -69,9 +72,7 @@ fn in_block<'a>(kernel: &Kernel, body: &'a [Stmt], mut facts: Facts, out: &mut V
         for (at, s) in f.body.iter().enumerate() {
             let Stmt::Stage { buf, filled: Filled::Copied, body } = s else { continue };
             let copy = match () {
-                _ if !f.lo.is_const(0) || !f.step.is_const(1) => {
-                    Err("its loop does not count from 0 in steps of 1".to_string())
-                }
+                _ if !f.counts_from_zero() => Err("its loop does not count from 0 in steps of 1".to_string()),
                 _ if stored => Err("the kernel stores to global memory before".to_string()),
                 _ if kernel.bufs[*buf].space != Space::Shared => Err("it is not in shared memory".to_string()),
                 _ => BoxCopy::of(kernel, &facts, body).and_then(|copy| match copy.refused(kernel) {
@@ -138,17 +139,12 @@ fn by_threads(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId]) -> Result<(), 
 
 /// The stages that pipelines fill ahead by loads and stores.
 pub fn stages(kernel: &Kernel) -> Vec<(BufId, &[Stmt])> {
-    let mut out = vec![];
-    walk::visit(&kernel.body, &mut |s| {
-        let Stmt::For(f) = s else { return };
-        if matches!(f.place, Place::Pipeline { .. }) {
-            out.extend(f.stages().0.iter().filter_map(|s| match s {
-                Stmt::Stage { buf, filled: Filled::Copied, body } => Some((*buf, &body[..])),
-                _ => None,
-            }));
-        }
+    let pipelines = walk::loops(&kernel.body).filter(|f| matches!(f.place, Place::Pipeline { .. }));
+    let copied = pipelines.flat_map(|f| f.stages().0).filter_map(|s| match s {
+        Stmt::Stage { buf, filled: Filled::Copied, body } => Some((*buf, &body[..])),
+        _ => None,
     });
-    out
+    copied.collect()
 }
 
 /// Whether statements only copy; `lanes` elements at once.

@@ -16,7 +16,7 @@ use crate::tile::tile_nest::check_bounds;
 
 pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], name: &str) -> Result<(), String> {
     let Some(first) = loops.first() else { return Err("expected the loops to fuse".into()) };
-    let mut chain = Err("the loop stands there no more".to_string());
+    let mut chain = Err("the loop is gone".to_string());
     look(kernel, &mut |at, f| {
         if at == *first {
             chain = chain_of(f, loops);

@@ -60,7 +60,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
             out.push(Stmt::For(Box::new(inner)));
             return Ok(out);
         }
-        if f.kind != LoopKind::Free || f.place != Place::None {
+        if !f.is_free_unplaced() {
             return Err("it is not free, or is placed already".into());
         }
         if let Some(shared) = &shared {
@@ -95,11 +95,8 @@ pub fn stages_alike(kernel: &Kernel, f: &For) -> Vec<BufId> {
         let varies = own.axes_used.contains(&f.axis)
             || own.vals_used.iter().any(|v| inside.vals_defined.contains(v) && !own.vals_defined.contains(v))
             || own.bufs_read.iter().any(|b| inside.bufs_written.contains(b));
-        let mut masked = true;
-        walk::visit(std::slice::from_ref(s), &mut |s| {
-            masked &= !matches!(s, Stmt::Load { mask, .. } if mask.is_always());
-        });
-        (!varies && (runs || masked)).then_some(*buf)
+        let always = |s: &Stmt| matches!(s, Stmt::Load { mask, .. } if mask.is_always());
+        (!varies && (runs || !walk::stmts(std::slice::from_ref(s)).any(always))).then_some(*buf)
     };
     f.body.iter().filter_map(same).collect()
 }
@@ -139,13 +136,13 @@ impl Shared {
         }
         let straight =
             |s: &Stmt| edit::is_pure(s) || matches!(s, Stmt::Write { .. } | Stmt::Store { .. } | Stmt::Assert { .. });
-        if inner.kind != LoopKind::Free || inner.place != Place::None || !inner.body.iter().all(straight) {
+        if !inner.is_free_unplaced() || !inner.body.iter().all(straight) {
             return Err("the loop at its end is not free, or holds more than loads, arithmetic and stores");
         }
         let mut varying = walk::refs(&f.body).vals_defined;
         let bounds = [&inner.lo, &inner.hi, &inner.step];
         let depends = |ix: &&Ix| ix.has_axis(f.axis) || ix.vals().iter().any(|v| varying.contains(v));
-        if !inner.lo.is_const(0) || !inner.step.is_const(1) || bounds.iter().any(depends) {
+        if !inner.counts_from_zero() || bounds.iter().any(depends) {
             return Err("how far the loop at its end goes depends on the iteration");
         }
         let runs = runs(kernel, f);
@@ -232,12 +229,10 @@ fn runs(kernel: &Kernel, f: &For) -> bool {
         return trips > 0;
     }
     let (mut facts, mut seen) = (kernel.facts(), BTreeMap::<AxisId, u32>::new());
-    walk::visit(&kernel.body, &mut |s| {
-        if let Stmt::For(l) = s {
-            facts.set_axis(l.axis, &l.lo, &l.hi);
-            *seen.entry(l.axis).or_default() += 1;
-        }
-    });
+    for l in walk::loops(&kernel.body) {
+        facts.set_axis(l.axis, &l.lo, &l.hi);
+        *seen.entry(l.axis).or_default() += 1;
+    }
     let trips = Ix::sub(f.hi.clone(), f.lo.clone());
     trips.axes().iter().all(|a| seen.get(a) == Some(&1)) && facts.range(&trips).lo > 0
 }
@@ -346,10 +341,10 @@ fn keep(kernel: &mut Kernel, f: &For, shared: &Shared) -> Result<Vec<Stmt>, Stri
     let mut rest = marked(&|at| !shared.once[at] || shared.again[at]);
     walk::map_ixs(&mut rest, &mut |ix| *ix = replace_pieces(ix, &by));
     let body = reads.into_iter().chain(rest).collect();
-    let mut body = before.iter().cloned().chain([Stmt::For(Box::new(For { body, ..(**inner).clone() }))]).collect();
+    let mut body = before.iter().cloned().chain([inner.around(body)]).collect();
     edit::drop_unused(&mut body);
     let mut out = locals;
     out.push(Stmt::For(Box::new(For { axis, body: first, ..(**inner).clone() })));
-    out.push(Stmt::For(Box::new(For { body, ..f.clone() })));
+    out.push(f.around(body));
     Ok(out)
 }

@@ -28,14 +28,14 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
         let (inner, count) = kinds(outer).ok_or("it does not store a few kinds of elements in turn")?;
         let body = written_out(kernel, &facts, outer, inner, count)?;
         let before = &outer.body[..outer.body.len() - 1];
-        Ok(vec![Stmt::For(Box::new(For { body: [before, &body].concat(), ..outer.clone() }))])
+        Ok(vec![outer.around([before, &body].concat())])
     })
 }
 
 /// The loop at the end of a free loop that stores a few kinds of elements in turn, and how many there are.
 pub fn kinds(outer: &For) -> Option<(&For, i64)> {
     let (Stmt::For(inner), before) = outer.body.split_last()? else { return None };
-    let plain = |f: &For| f.kind == LoopKind::Free && f.place == Place::None && f.step == Ix::Const(1);
+    let plain = |f: &For| f.is_free_unplaced() && f.step == Ix::Const(1);
     let count = const_trip(inner).and_then(|n| i64::try_from(n).ok()).filter(|n| (2..=MOST_APART).contains(n))?;
     let straight = |body: &[Stmt]| body.iter().all(|s| walk::bodies(s).is_empty());
     let stores = inner.body.iter().any(|s| matches!(s, Stmt::Store { .. }));

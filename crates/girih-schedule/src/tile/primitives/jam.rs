@@ -26,7 +26,7 @@ use crate::tile::primitives::digits::has_role;
 pub fn apply(kernel: &mut Kernel, at: LoopRef, together: u32) -> Result<(), String> {
     let together = i64::from(together);
     replace(kernel, at, &mut |kernel, f| {
-        let counts = f.lo.is_const(0) && f.step.is_const(1);
+        let counts = f.counts_from_zero();
         let trip = const_trip(f).filter(|_| counts).map_or(0, |n| n as i64);
         if !(2..=64).contains(&together) || trip % together != 0 || trip == 0 {
             return Err(format!("{together} of {trip} iterations cannot be taken together"));
@@ -50,7 +50,7 @@ pub fn legal(f: &For) -> Result<&For, String> {
     match &f.body[..] {
         [Stmt::For(inner)] if f.place == Place::None && f.lo.is_const(0) && f.combine.is_none() && !has_role(f) => {
             let straight = inner.body.iter().all(|s| edit::is_pure(s) || matches!(s, Stmt::Write { .. }));
-            let free = inner.kind == LoopKind::Free && inner.place == Place::None;
+            let free = inner.is_free_unplaced();
             let bound = [&inner.lo, &inner.hi, &inner.step].iter().any(|ix| ix.has_axis(f.axis));
             if straight && free && !bound {
                 Ok(inner)
@@ -115,7 +115,7 @@ fn jammed(kernel: &mut Kernel, fold: &For, columns: &For, together: i64, kept: &
     let alike = edit::invariant(&body, columns.axis, &BTreeSet::new(), &refs(&body).bufs_read);
     let mut alike = alike.into_iter();
     let (before, body): (Vec<Stmt>, Vec<Stmt>) = body.into_iter().partition(|_| alike.next() == Some(true));
-    let columns = Stmt::For(Box::new(For { body, ..columns.clone() }));
+    let columns = columns.around(body);
     let body = before.into_iter().chain([columns]).collect();
     let hi = Ix::Const(const_trip(fold).map_or(0, |n| n as i64) / together);
     Stmt::For(Box::new(For { axis: group, hi, body, ..fold.clone() }))

@@ -56,7 +56,7 @@ impl<'a> Kept<'a> {
         let Some((at, looped)) = found else {
             return Err("no serial loop that stands in no other one stages it".into());
         };
-        if !looped.lo.is_const(0) || !looped.step.is_const(1) {
+        if !looped.counts_from_zero() {
             return Err("its loop does not count from 0 in steps of 1".into());
         }
         let before = walk::effects(&kernel.body[..=at.0]);

@@ -97,11 +97,9 @@ pub fn in_boxes(kernel: &mut Kernel, buf: BufId, columns: u32) -> Result<(), Str
         return Err(format!("its rows of {cols} elements are swizzled, or not whole boxes of {part}"));
     }
     let mut facts = kernel.facts();
-    walk::visit(&kernel.body, &mut |s| {
-        if let Stmt::For(f) = s {
-            facts.set_axis(f.axis, &f.lo, &f.hi);
-        }
-    });
+    for f in walk::loops(&kernel.body) {
+        facts.set_axis(f.axis, &f.lo, &f.hi);
+    }
     let before = kernel.clone();
     kernel.bufs[buf].shape = vec![cols / part, rows, part];
     let mut body = std::mem::take(&mut kernel.body);

@@ -8,11 +8,8 @@
 //! Names are those that the kernel has where the step stands: the names of its text as Tile IR.
 
 use crate::base::id::Id;
-use crate::base::words::suggestion;
 use crate::loops::ir::*;
-use crate::loops::print::Namer;
 use crate::loops::walk;
-use std::collections::BTreeMap;
 
 /// A loop: the `nth` of those that count by the axis, from 0 and in order of the text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -68,50 +65,9 @@ impl Line {
         Some(targets.and_then(|targets| Ok(Line { word: word.into(), targets, before, by, made: made? })))
     }
 
-    /// The same with another word before what stands behind the targets.
-    pub fn with(self, before: &'static str) -> Line {
-        Line { before, ..self }
-    }
-
-    pub fn new(word: &str, targets: Vec<String>, by: &[&dyn std::fmt::Display], made: &[&str]) -> Line {
-        let by = by.iter().map(|w| w.to_string()).filter(|w| !w.is_empty()).collect();
-        Line { word: word.into(), targets, before: "by", by, made: made.iter().map(|n| n.to_string()).collect() }
-    }
-
-    /// The whole number that stands at a place behind `by`.
-    pub fn number(&self, at: usize, what: &str, least: u32) -> Result<u32, String> {
-        let word = self.by.get(at).ok_or_else(|| format!("expected `by` and {what}"))?;
-        let number = word.parse().ok().filter(|n| *n >= least);
-        number.ok_or_else(|| format!("expected {what}, a whole number from {least} on, found `{word}`"))
-    }
-
-    /// The numbers, with `x` between them, that are the first `words` behind `by`.
-    pub fn counts(&self, words: usize, what: &str, least: u32) -> Result<Vec<u32>, String> {
-        let (mut counts, mut between) = (vec![], false);
-        for at in 0..words {
-            match between {
-                false => counts.push(self.number(at, what, least)?),
-                true if self.by[at] == "x" => {}
-                true => return Err(format!("unexpected `{}`; expected x", self.by[at])),
-            }
-            between = !between;
-        }
-        Ok(counts)
-    }
-
-    /// Refuses words behind `by` from a place on, but for these.
-    pub fn flags<const N: usize>(&self, from: usize, known: [&str; N]) -> Result<[bool; N], String> {
-        match self.by.iter().skip(from).find(|w| !known.contains(&w.as_str())) {
-            Some(word) if N == 0 => Err(format!("unexpected `{word}`")),
-            Some(word) => Err(format!("unexpected `{word}`; {}", suggestion("words here", word, known.into_iter()))),
-            None => Ok(known.map(|k| self.by.iter().skip(from).any(|w| w == k))),
-        }
-    }
-
-    /// The names of what the step makes.
-    pub fn made<const N: usize>(&self, what: &str) -> Result<[&str; N], String> {
-        let names: Vec<&str> = self.made.iter().map(String::as_str).collect();
-        names.try_into().map_err(|_| format!("expected `->` and {what}"))
+    /// A line that has parts to come.
+    pub fn new(word: &str) -> Line {
+        Line { word: word.into(), targets: vec![], before: "by", by: vec![], made: vec![] }
     }
 }
 
@@ -131,123 +87,9 @@ fn list(text: &str) -> Result<Vec<String>, String> {
     text.split(',').map(one).collect()
 }
 
-/// The names of a kernel's loops and buffers.
-pub struct Scope<'a> {
-    kernel: &'a Kernel,
-    namer: Namer<'a>,
-}
-
-impl<'a> Scope<'a> {
-    pub fn new(kernel: &'a Kernel) -> Scope<'a> {
-        Scope { kernel, namer: Namer::new(kernel) }
-    }
-
-    pub fn name_of(&self, at: LoopRef) -> String {
-        let name = self.namer.axis(at.axis);
-        if at.nth == 0 { name } else { format!("{name}:{}", at.nth + 1) }
-    }
-
-    pub fn names_of(&self, loops: &[LoopRef]) -> Vec<String> {
-        loops.iter().map(|at| self.name_of(*at)).collect()
-    }
-
-    pub fn buffer_name(&self, buf: BufId) -> String {
-        self.namer.buf(buf)
-    }
-
-    /// The loops that a line names.
-    pub fn loops(&self, line: &Line) -> Result<Vec<LoopRef>, String> {
-        let mut count: BTreeMap<AxisId, u32> = BTreeMap::new();
-        walk::visit(&self.kernel.body, &mut |s| {
-            if let Stmt::For(f) = s {
-                *count.entry(f.axis).or_default() += 1;
-            }
-        });
-        let by_name: BTreeMap<String, AxisId> = count.keys().map(|a| (self.namer.axis(*a), *a)).collect();
-        let one = |target: &String| {
-            let (name, nth) = match target.split_once(':') {
-                Some((name, nth)) => (name, nth.parse().ok().filter(|n: &u32| *n > 0)),
-                None => (target.as_str(), Some(1)),
-            };
-            let Some(axis) = by_name.get(name) else {
-                let help = suggestion("loops", name, by_name.keys().map(String::as_str));
-                return Err(format!("unknown loop `{name}`; {help}"));
-            };
-            let all = count[axis];
-            let nth = nth.filter(|n| *n <= all).ok_or_else(|| format!("there are {all} loops of the name `{name}`"))?;
-            Ok(LoopRef { axis: *axis, nth: nth - 1 })
-        };
-        match line.targets.is_empty() {
-            true => Err(format!("expected the name of a loop behind `{}`", line.word)),
-            false => line.targets.iter().map(one).collect(),
-        }
-    }
-
-    /// The only loop that a line names.
-    pub fn loop_of(&self, line: &Line) -> Result<LoopRef, String> {
-        match self.loops(line)?[..] {
-            [one] => Ok(one),
-            _ => Err(format!("`{}` takes one loop", line.word)),
-        }
-    }
-
-    /// The buffers that a line names.
-    pub fn buffers(&self, line: &Line) -> Result<Vec<BufId>, String> {
-        let all = walk::refs(&self.kernel.body).bufs_defined;
-        let by_name: BTreeMap<String, BufId> = all.iter().map(|b| (self.namer.buf(*b), *b)).collect();
-        let one = |target: &String| match by_name.get(target) {
-            Some(buf) => Ok(*buf),
-            None => {
-                let help = suggestion("buffers", target, by_name.keys().map(String::as_str));
-                Err(format!("unknown buffer `{target}`; {help}"))
-            }
-        };
-        match line.targets.is_empty() {
-            true => Err(format!("expected the name of a buffer behind `{}`", line.word)),
-            false => line.targets.iter().map(one).collect(),
-        }
-    }
-
-    pub fn memory_name(&self, memory: ValId) -> String {
-        self.namer.val(memory)
-    }
-
-    /// The memories that a line names, which a program takes for its block.
-    pub fn memories(&self, line: &Line) -> Result<Vec<ValId>, String> {
-        let all = memories(&self.kernel.body);
-        let by_name: BTreeMap<String, ValId> = all.into_iter().map(|v| (self.namer.val(v), v)).collect();
-        let one = |target: &String| match by_name.get(target) {
-            Some(memory) => Ok(*memory),
-            None if by_name.is_empty() => Err("the kernel takes no memory for its blocks".into()),
-            None => {
-                let help = suggestion("memories", target, by_name.keys().map(String::as_str));
-                Err(format!("unknown memory `{target}`; {help}"))
-            }
-        };
-        match line.targets.is_empty() {
-            true => Err(format!("expected the name of memory behind `{}`", line.word)),
-            false => line.targets.iter().map(one).collect(),
-        }
-    }
-
-    /// The only buffer that a line names.
-    pub fn buffer(&self, line: &Line) -> Result<BufId, String> {
-        match self.buffers(line)?[..] {
-            [one] => Ok(one),
-            _ => Err(format!("`{}` takes one buffer", line.word)),
-        }
-    }
-}
-
 /// The memory that a program takes for its block, in order of the text.
 pub fn memories(body: &[Stmt]) -> Vec<ValId> {
-    let mut out = vec![];
-    walk::visit(body, &mut |s| {
-        if let Stmt::Alloca { dst, .. } = s {
-            out.push(*dst);
-        }
-    });
-    out
+    walk::stmts(body).filter_map(|s| if let Stmt::Alloca { dst, .. } = s { Some(*dst) } else { None }).collect()
 }
 
 /// Shows `f` every loop, outer ones first, by the name that steps have for it; loops inside one are shown where `f` says so.
@@ -292,11 +134,14 @@ pub fn find(kernel: &Kernel, name: LoopRef) -> Option<&For> {
     found
 }
 
+/// The same, or a sentence that says that there is none.
+pub fn loop_at(kernel: &Kernel, name: LoopRef) -> Result<&For, String> {
+    find(kernel, name).ok_or_else(|| "the loop is gone".into())
+}
+
 /// True if a loop is one of the statements, or stands in one.
 pub fn holds(body: &[Stmt], f: &For) -> bool {
-    let mut found = false;
-    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
-    found
+    walk::loops(body).any(|l| std::ptr::eq(l, f))
 }
 
 /// The loop whose body ends with the loop of that name, and its name.
@@ -343,7 +188,7 @@ pub fn change(
         return Err(why);
     }
     if found < loops.len() {
-        return Err("the loop stands there no more".into());
+        return Err("the loop is gone".into());
     }
     let mut seen = vec![0u32; kernel.axes.len()];
     walk::visit_mut(&mut kernel.body, &mut |s| {
@@ -371,7 +216,7 @@ pub fn replace_each(kernel: &mut Kernel, loops: &[LoopRef], f: Rewrite<'_>) -> R
     let done = replace_in(&mut body, loops, &mut seen, &mut found, kernel, f);
     kernel.body = body;
     done?;
-    if found < loops.len() { Err("the loop stands there no more".into()) } else { Ok(()) }
+    if found < loops.len() { Err("the loop is gone".into()) } else { Ok(()) }
 }
 
 fn replace_in(
@@ -412,9 +257,7 @@ fn replace_in(
 }
 
 fn count(body: &[Stmt], seen: &mut [u32]) {
-    walk::visit(body, &mut |s| {
-        if let Stmt::For(l) = s {
-            next(seen, l.axis);
-        }
-    });
+    for l in walk::loops(body) {
+        next(seen, l.axis);
+    }
 }

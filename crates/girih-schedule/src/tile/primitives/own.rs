@@ -26,7 +26,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::{self, Visit};
 use crate::tile::numbered::Numbered;
-use crate::tile::primitives::bind::spread;
+use crate::tile::primitives::bind::spread::{self, Rounds};
 use crate::tile::tile_nest::check_bounds;
 use crate::tile::wide;
 
@@ -139,7 +139,7 @@ impl<'a> Found<'a> {
                         self.tiles.entry(*buf).or_insert(Ok(()));
                     }
                 }
-                Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => self.nest(f),
+                Stmt::For(f) if f.is_free_unplaced() => self.nest(f),
                 Stmt::For(f) if f.kind == LoopKind::Reduce && f.place == Place::Thread => self.nest(f),
                 Stmt::For(f) if f.place == Place::Thread => self.refuse(s, "a nest that uses it is spread already"),
                 Stmt::For(f) => {
@@ -253,14 +253,11 @@ fn chain(f: &For) -> Vec<&For> {
 
 /// The buffers that statements name.
 fn touched(body: &[Stmt]) -> BTreeSet<BufId> {
-    let mut out = BTreeSet::new();
-    walk::visit(body, &mut |s| match s {
-        Stmt::Read { buf, .. } | Stmt::Write { buf, .. } => {
-            out.insert(*buf);
-        }
-        s => out.extend(itself(s)),
-    });
-    out
+    let of = |s: &Stmt| match s {
+        Stmt::Read { buf, .. } | Stmt::Write { buf, .. } => vec![*buf],
+        s => itself(s),
+    };
+    walk::stmts(body).flat_map(of).collect()
 }
 
 /// The buffers that a statement names otherwise than by an element.
@@ -321,8 +318,8 @@ fn lanes(kernel: &Kernel, ctx: &Context, Walked { f, step, .. }: &Walked, thread
     let (Some(inner), total) = (chain.last(), chain.iter().filter_map(|f| f.hi.as_const()).product::<i64>()) else {
         return 1;
     };
-    let (Some(extent), mut global) = (edit::const_trip(inner), false) else { return 1 };
-    walk::visit(&f.body, &mut |s| global |= matches!(s, Stmt::Load { .. } | Stmt::Store { .. }));
+    let Some(extent) = edit::const_trip(inner) else { return 1 };
+    let global = walk::stmts(&f.body).any(|s| matches!(s, Stmt::Load { .. } | Stmt::Store { .. }));
     // Every thread has some.
     let most = |all: i64| {
         let fits = |n: &i64| {
@@ -348,26 +345,19 @@ impl Share {
         let folds = f.kind == LoopKind::Reduce;
         let chain = chain(f);
         let Some((inner, outer)) = chain.split_last() else { return Stmt::For(Box::new(f.clone())) };
-        let t = kernel.axes.push(Axis { name: "t".into(), from: None });
-        let e = kernel.axes.push(Axis { name: "e".into(), from: None });
         let mut facts = kernel.facts();
-        facts.set_axis(t, &Ix::Const(0), &Ix::Const(threads));
         let total = chain.iter().filter_map(|f| f.hi.as_const()).product::<i64>();
-        let turns = (total / self.lanes + threads - 1) / threads;
-        facts.set_axis(e, &Ix::Const(0), &Ix::Const(turns));
-        let turn = if turns > 1 { Ix::Axis(e) } else { Ix::Const(0) };
-        let unrolled = |axis, n: i64, body| {
-            edit::loop_with(axis, Ix::Const(n), body, |l| (l.kind, l.place) = (f.kind, Place::Unroll))
-        };
+        let rounds = Rounds::new(kernel, Ix::Const(total / self.lanes), threads, &mut facts);
+        let unrolled = |l: &mut For| (l.kind, l.place) = (f.kind, Place::Unroll);
         let placed = |body: &mut [Stmt], lane: Ix| {
-            let own = Ix::add(Ix::mul(turn.clone(), Ix::Const(self.lanes)), lane);
+            let own = Ix::add(Ix::mul(rounds.round(), Ix::Const(self.lanes)), lane);
             walk::visit_mut(body, &mut |s| {
                 if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
                     && self.tiles.contains(buf)
                 {
                     let first = self.firsts.get(&(f.axis, *buf)).cloned().unwrap_or(Ix::Const(0));
                     let before = simplify(&Ix::floor_div(first, Ix::Const(threads)), &facts);
-                    *idx = vec![Ix::Axis(t), Ix::add(before, own.clone())];
+                    *idx = vec![Ix::Axis(rounds.thread), Ix::add(before, own.clone())];
                 }
             });
         };
@@ -380,26 +370,18 @@ impl Share {
             lanes => {
                 let groups = wide::in_groups(kernel, inner, lanes as u64, |lane, mut body| {
                     placed(&mut body, Ix::Axis(lane));
-                    vec![unrolled(lane, lanes, body)]
+                    vec![edit::loop_with(lane, Ix::Const(lanes), body, unrolled)]
                 });
                 (Numbered::new(outer.iter().copied().chain([&groups]), &facts), groups.body.clone())
             }
         };
-        let number = simplify(&Ix::add(Ix::mul(turn.clone(), Ix::Const(threads)), Ix::Axis(t)), &facts);
-        let mut body = numbered.body(kernel, body, &number, threads, &facts);
-        if turns > 1 {
-            body = vec![match self.rolled {
-                true => edit::loop_with(e, Ix::Const(turns), body, |l| {
-                    l.kind = if folds { LoopKind::Serial } else { LoopKind::Free };
-                }),
-                false => unrolled(e, turns, body),
-            }];
-        }
-        edit::loop_with(t, Ix::Const(threads), body, |l| {
-            l.place = Place::Thread;
-            if folds {
-                (l.kind, l.combine) = (LoopKind::Reduce, f.combine.clone());
-            }
-        })
+        let number = simplify(&rounds.number(), &facts);
+        let body = numbered.body(kernel, body, &number, threads, &facts);
+        let of_round = |l: &mut For| match self.rolled {
+            true if folds => l.kind = LoopKind::Serial,
+            true => {}
+            false => unrolled(l),
+        };
+        rounds.around(f, body, of_round)
     }
 }

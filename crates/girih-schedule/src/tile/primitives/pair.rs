@@ -25,7 +25,7 @@ use crate::tile::affine::{self, Stride};
 use crate::tile::edit;
 use crate::tile::heuristics::named;
 use crate::tile::heuristics::pair_terms::ENOUGH_ROWS;
-use crate::tile::primitives::line::{LoopRef, find};
+use crate::tile::primitives::line::{LoopRef, loop_at};
 use crate::tile::target::MatrixUnit;
 use crate::tile::tile_nest::{slice, sum, widened};
 
@@ -39,7 +39,7 @@ pub fn apply(
     let p = kernel.clone();
     let mut axes = vec![];
     for at in loops {
-        let f = find(&p, *at).ok_or("the loop stands there no more")?;
+        let f = loop_at(&p, *at)?;
         if f.place != Place::None {
             return Err("the loop is placed already".to_string());
         }
@@ -85,12 +85,7 @@ pub fn apply(
 
 /// The loops of a statement that fold and may be reassociated.
 pub fn folds_of(s: &Stmt) -> Vec<&For> {
-    let mut found = vec![];
-    walk::visit(std::slice::from_ref(s), &mut |s| match s {
-        Stmt::For(f) if f.kind == LoopKind::Reduce && f.combine.is_some() => found.push(&**f),
-        _ => {}
-    });
-    found
+    walk::loops(std::slice::from_ref(s)).filter(|f| f.kind == LoopKind::Reduce && f.combine.is_some()).collect()
 }
 
 /// The loops of a sum, from the outermost one on.
@@ -264,7 +259,7 @@ pub fn fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> O
 
 /// How many terms a loop has, where it counts them from 0.
 fn terms(f: &For) -> Option<&Ix> {
-    (f.lo.is_const(0) && f.step.is_const(1)).then_some(&f.hi)
+    (f.counts_from_zero()).then_some(&f.hi)
 }
 
 /// True if this many terms are known to make up whole words.

@@ -49,15 +49,13 @@ pub fn legal(kernel: &Kernel, f: &For) -> Result<(), &'static str> {
     if f.contraction.is_some() || f.place != Place::None {
         return Err("it is placed already");
     }
-    let (mut tiles, mut asserts) = (false, false);
-    walk::visit(&f.body, &mut |s| {
-        asserts |= matches!(s, Stmt::Assert { .. });
-        tiles |= matches!(s, Stmt::Local { buf } if kernel.bufs[*buf].space != Space::Scratch);
-    });
-    match (tiles, asserts) {
-        (true, _) => Err("it holds a register tile"),
-        (_, true) => Err("it contains an assertion, which must run once per element"),
-        _ => Ok(()),
+    let tile = |s: &Stmt| matches!(s, Stmt::Local { buf } if kernel.bufs[*buf].space != Space::Scratch);
+    match () {
+        () if walk::stmts(&f.body).any(tile) => Err("it holds a register tile"),
+        () if walk::stmts(&f.body).any(|s| matches!(s, Stmt::Assert { .. })) => {
+            Err("it contains an assertion, which must run once per element")
+        }
+        () => Ok(()),
     }
 }
 
@@ -100,11 +98,7 @@ impl Group {
 
     /// True if every mask holds all of them or none.
     pub fn is_uniform(&self, body: &[Stmt]) -> bool {
-        let mut uniform = true;
-        walk::visit(body, &mut |s| {
-            uniform &= walk::mask(s).is_none_or(|m| !self.masks(m) || self.masks_whole(m));
-        });
-        uniform
+        walk::stmts(body).filter_map(walk::mask).all(|m| !self.masks(m) || self.masks_whole(m))
     }
 }
 

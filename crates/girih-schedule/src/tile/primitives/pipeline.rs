@@ -69,7 +69,7 @@ fn ordered(f: &For) -> Vec<Stmt> {
 
 fn legal(kernel: &Kernel, f: &For, depth: u32) -> Result<(), String> {
     if f.kind != LoopKind::Serial || !f.body.iter().any(|s| staged(s).is_some()) {
-        return Err("it is no loop that runs in order around stages".into());
+        return Err("the loop does not run in order around stages".into());
     }
     // One slot is filled where it is needed.
     if depth == 1 { Ok(()) } else { ahead(kernel, f).map(drop).map_err(String::from) }
@@ -77,7 +77,7 @@ fn legal(kernel: &Kernel, f: &For, depth: u32) -> Result<(), String> {
 
 /// The stages of a loop that can be filled ahead.
 pub fn ahead(kernel: &Kernel, f: &For) -> Result<Vec<Stmt>, &'static str> {
-    if !f.lo.is_const(0) || !f.step.is_const(1) {
+    if !f.counts_from_zero() {
         return Err("it does not count from 0 in steps of 1");
     }
     if edit::at_most(&f.hi).is_some_and(|n| n < 2) {
@@ -121,20 +121,12 @@ pub fn needed(stages: &[Stmt], size: u64, depth: u64, (all, behind): (u64, u64))
 
 /// Whether the threads of a block fold something together.
 pub fn folds_together(p: &Kernel) -> bool {
-    let mut folds = false;
-    walk::visit(&p.body, &mut |s| {
-        folds |= matches!(s, Stmt::For(f) if f.kind == LoopKind::Reduce && f.place == Place::Thread);
-    });
-    folds
+    walk::loops(&p.body).any(|f| f.kind == LoopKind::Reduce && f.place == Place::Thread)
 }
 
 /// Whether a pipeline of the kernel other than that of an axis has a warp that fills it.
 fn has_roles(p: &Kernel, other: AxisId) -> bool {
-    let mut found = false;
-    walk::visit(&p.body, &mut |s| {
-        found |= matches!(s, Stmt::For(f) if f.axis != other && matches!(f.place, Place::Pipeline { roles: true, .. }));
-    });
-    found
+    walk::loops(&p.body).any(|f| f.axis != other && matches!(f.place, Place::Pipeline { roles: true, .. }))
 }
 
 /// Whether a warp of its own can fill a pipeline.

@@ -34,7 +34,7 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
         true
     });
     if own.len() < loops.len() || own.keys().any(|axis| seen.get(axis) != Some(&1)) {
-        refused = refused.or(Some("the loop stands there no more, or another one has its axis"));
+        refused = refused.or(Some("the loop is gone, or another one has its axis"));
     }
     if let Some(why) = refused {
         return Err(why.into());

@@ -41,7 +41,7 @@ pub fn apply(kernel: &mut Kernel, memory: ValId, shape: &[u64]) -> Result<(), St
         }
         _ => Visit::Into,
     });
-    *kernel = made.ok_or("it stands there no more")?;
+    *kernel = made.ok_or("the memory is gone")?;
     Ok(())
 }
 

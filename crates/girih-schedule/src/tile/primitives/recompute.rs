@@ -144,7 +144,7 @@ impl Row {
         if f.place != Place::None || f.contraction.is_some() || f.stream.is_some() {
             return Err("a product reads it".into());
         }
-        axes.push((f.axis, const_trip(&f).filter(|_| f.lo.is_const(0) && f.step.is_const(1))));
+        axes.push((f.axis, const_trip(&f).filter(|_| f.counts_from_zero())));
         let body = std::mem::take(&mut f.body);
         for s in body {
             match s {

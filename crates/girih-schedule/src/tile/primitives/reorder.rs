@@ -21,13 +21,13 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
         }
         first.is_none()
     });
-    let (first, legal) = first.ok_or("the loops stand there no more")?;
+    let (first, legal) = first.ok_or("the loops are gone")?;
     legal?;
     replace(kernel, first, &mut |_, f| {
         let chain = chain_of(f, loops)?;
         let mut body = chain.last().map_or(vec![], |f| f.body.clone());
         for at in loops.iter().rev() {
-            let own = chain.iter().find(|f| f.axis == at.axis).ok_or("the loops stand there no more")?;
+            let own = chain.iter().find(|f| f.axis == at.axis).ok_or("the loops are gone")?;
             let For { axis, lo, hi, step, kind, place, combine, contraction, stream, .. } = (*own).clone();
             body =
                 vec![Stmt::For(Box::new(For { axis, lo, hi, step, kind, place, combine, contraction, stream, body }))];
@@ -40,7 +40,7 @@ fn chain_of<'a>(f: &'a For, loops: &[LoopRef]) -> Result<Vec<&'a For>, String> {
     let mut chain = edit::free_chain(f);
     chain.truncate(loops.len());
     let all = chain.len() == loops.len() && loops.iter().all(|at| chain.iter().any(|f| f.axis == at.axis));
-    if f.kind != LoopKind::Free || f.place != Place::None || !all {
+    if !f.is_free_unplaced() || !all {
         return Err("they are not free loops that stand in each other with nothing between them".into());
     }
     for (n, at) in loops.iter().enumerate() {

@@ -35,17 +35,16 @@ pub fn legal(kernel: &Kernel, known: &Known<'_>, buf: BufId, to: DType) -> Resul
     if from.is_float() != to.is_float() {
         return Err(format!("{to} is another kind of number than {from}"));
     }
-    let mut other = false;
-    walk::visit(&kernel.body, &mut |s| match s {
-        Stmt::Stage { buf: b, .. } => other |= *b == buf,
-        Stmt::Print { args, .. } => other |= args.iter().any(|a| matches!(a, PrintArg::Buf(b) if *b == buf)),
+    let other = |s: &Stmt| match s {
+        Stmt::Stage { buf: b, .. } => *b == buf,
+        Stmt::Print { args, .. } => args.iter().any(|a| matches!(a, PrintArg::Buf(b) if *b == buf)),
         Stmt::For(f) => {
             let mut sums = f.combine.iter().flat_map(|c| c.accs.iter()).chain(f.contraction.iter().map(|c| &c.acc));
-            other |= sums.any(|b| *b == buf);
+            sums.any(|b| *b == buf)
         }
-        _ => {}
-    });
-    if other {
+        _ => false,
+    };
+    if walk::stmts(&kernel.body).any(other) {
         return Err("it is more than read and written, element by element".into());
     }
     let fits = |x: &&Opnd| match x {

@@ -53,7 +53,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, size: u32, names: &[String; 2]) -
 
 fn legal(kernel: &Kernel, f: &For) -> Result<Fold, String> {
     let sum = Fold::of(kernel, f)?;
-    let counts = f.lo.is_const(0) && f.step.is_const(1) && f.contraction.is_none() && f.stream.is_none();
+    let counts = f.counts_from_zero() && f.contraction.is_none() && f.stream.is_none();
     match f.kind == LoopKind::Reduce && f.place == Place::None && counts {
         true => Ok(sum),
         false => Err("it is placed already, a product, or does not count from 0".into()),

@@ -25,13 +25,14 @@ use crate::num::op::Predicate;
 use crate::num::{DType, ScalarOp};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::primitives::line::replace;
-use crate::tile::primitives::{LoopRef, MOST_BYTES, Names, find};
+use crate::tile::primitives::split::Pieces;
+use crate::tile::primitives::{LoopRef, MOST_BYTES, Names, loop_at};
 
 /// Threads whose folds are folded together.
 pub const GROUP: i64 = 16;
 pub fn apply(kernel: &mut Kernel, at: LoopRef, threads: u32, each: u32) -> Result<(), String> {
     let seen = kernel.clone();
-    let target = find(&seen, at).ok_or("the loop stands there no more")?;
+    let target = loop_at(&seen, at)?;
     let none = "it is not a scan of a row that a block has for itself";
     let (nest, site) = all(&seen).into_iter().find(|(_, site)| std::ptr::eq(site.f, target)).ok_or(none)?;
     let (scan, rows) = site.shared(&seen)?;
@@ -148,7 +149,7 @@ pub fn scanned<'a>(kernel: &Kernel, s: &'a Stmt) -> Option<(&'a For, Result<DTyp
 
 fn scan_of<'a>(kernel: &Kernel, f: &'a For) -> Option<Result<Scan<'a>, &'static str>> {
     let plain = f.kind == LoopKind::Serial && f.place == Place::None && f.combine.is_none() && f.stream.is_none();
-    let counts = f.lo.is_const(0) && f.step.is_const(1);
+    let counts = f.counts_from_zero();
     if !plain || !counts || f.contraction.is_some() || f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
         return None;
     }
@@ -353,9 +354,8 @@ struct Shares {
     threads: i64,
     /// Elements of a thread in a stretch.
     each: i64,
-    /// Whether the last stretch is full.
-    even: bool,
-    stretches: Ix,
+    /// The stretches.
+    pieces: Pieces,
 }
 
 impl Shares {
@@ -368,13 +368,7 @@ impl Shares {
         if bytes > MOST_BYTES {
             return Err(format!("its stretches would have {bytes} bytes; {MOST_BYTES} are the most"));
         }
-        let known = f.hi.as_const();
-        let stretches = match known {
-            Some(n) => Ix::Const((n + stretch - 1) / stretch),
-            None => Ix::ceil_div(f.hi.clone(), Ix::Const(stretch)),
-        };
-        let even = known.is_some_and(|n| n % stretch == 0);
-        Ok(Shares { threads: threads.into(), each: each.into(), even, stretches })
+        Ok(Shares { threads: threads.into(), each: each.into(), pieces: Pieces::of(f, stretch) })
     }
 }
 
@@ -410,8 +404,9 @@ impl Made<'_, '_> {
             body
         }));
         let c = self.axis("c");
-        let several = !self.shares.stretches.is_const(1);
-        let base = if several { Ix::mul(Ix::Axis(c), Ix::Const(threads * each)) } else { Ix::Const(0) };
+        let stretches = self.shares.pieces.count(&self.kernel.facts());
+        let several = !stretches.is_const(1);
+        let base = if several { self.shares.pieces.start(c) } else { Ix::Const(0) };
         let place = |u: &Ix, e: &Ix| Ix::add(base.clone(), Ix::add(Ix::mul(u.clone(), Ix::Const(each)), e.clone()));
         let mut body = vec![];
         body.push(self.nest(&[threads, each], |made, row, own| {
@@ -421,7 +416,7 @@ impl Made<'_, '_> {
             head.push(Stmt::Write { buf: line, idx: idx.clone(), value: made.scan.element });
             walk::subst_axes(&mut head, &mut |a| (a == f.axis).then(|| place(u, e)));
             let none = vec![Stmt::Write { buf: line, idx, value: nothing }];
-            made.inside(f, place(u, e), head, none)
+            made.inside(place(u, e), head, none)
         }));
         // Each thread its own elements, the groups what their threads have, one thread what the groups have.
         let exclusive = self.scan.exclusive;
@@ -458,13 +453,10 @@ impl Made<'_, '_> {
             done.extend(both.map(|s| (*s).clone()));
             edit::drop_unused(&mut done);
             walk::subst_axes(&mut done, &mut |a| (a == f.axis).then(|| place(u, e)));
-            made.inside(f, place(u, e), done, vec![])
+            made.inside(place(u, e), done, vec![])
         }));
         match several {
-            true => {
-                let stretches = self.shares.stretches.clone();
-                out.push(edit::loop_with(c, stretches, body, |f| f.kind = LoopKind::Serial));
-            }
+            true => out.push(edit::loop_with(c, stretches, body, |f| f.kind = LoopKind::Serial)),
             false => out.extend(body),
         }
         if !self.rows.after.is_empty() {
@@ -535,12 +527,11 @@ impl Made<'_, '_> {
     }
 
     /// `then` where there is such an element.
-    fn inside(&mut self, f: &For, place: Ix, then: Vec<Stmt>, els: Vec<Stmt>) -> Vec<Stmt> {
-        if self.shares.even {
-            return then;
+    fn inside(&mut self, place: Ix, then: Vec<Stmt>, els: Vec<Stmt>) -> Vec<Stmt> {
+        match self.shares.pieces.exists(place) {
+            None => then,
+            Some(exists) => edit::when(self.kernel, "inside", Mask { conds: vec![exists], vals: vec![] }, then, els),
         }
-        let exists = Cond::new(place, Cmp::Lt, f.hi.clone());
-        edit::when(self.kernel, "inside", Mask { conds: vec![exists], vals: vec![] }, then, els)
     }
 
     /// A nest over the rows and loops of these extents, with names of its own for all that it makes.

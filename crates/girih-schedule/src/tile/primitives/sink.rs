@@ -31,8 +31,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
 /// Whether what stands before the loop at the end of a loop's body may go into it.
 pub fn legal(f: &For) -> Result<(), String> {
     let Some((Stmt::For(inner), before)) = f.body.split_last() else { return Err("it holds no loop".into()) };
-    if f.kind != LoopKind::Free || inner.kind != LoopKind::Free || f.place != Place::None || inner.place != Place::None
-    {
+    if !f.is_free_unplaced() || !inner.is_free_unplaced() {
         return Err("one of the two loops is not free, or is placed".into());
     }
     if before.is_empty() {

@@ -152,7 +152,7 @@ pub fn apply(
 fn legal(f: &For, guard: bool) -> Result<(), String> {
     match () {
         _ if f.place != Place::None => Err("the loop is placed already".into()),
-        _ if !f.lo.is_const(0) || !f.step.is_const(1) => Err("it does not count from 0 in steps of 1".into()),
+        _ if !f.counts_from_zero() => Err("it does not count from 0 in steps of 1".into()),
         _ if f.contraction.is_some() || f.stream.is_some() => {
             Err("it is the sum of a product, which policies cut".into())
         }

@@ -20,6 +20,7 @@ mod windows;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::line::{LoopRef, replace};
+use super::part::{Part, Reader, Says, Writer};
 use crate::base::words::suggestion;
 use crate::index::Cond;
 use crate::loops::ir::*;
@@ -57,6 +58,16 @@ impl Side {
     }
 }
 
+impl Part for Side {
+    fn read(r: &mut Reader<'_>, _: Says) -> Result<Side, String> {
+        r.choice(&[("a", Side::A), ("b", Side::B)])
+    }
+
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.by(self.name());
+    }
+}
+
 /// The form of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
@@ -70,40 +81,26 @@ pub enum How {
     Shared(Option<DType>),
 }
 
-impl How {
-    pub fn words(self) -> Vec<String> {
-        match self {
-            How::Rows => vec!["rows".into()],
-            How::Panels(width) => vec!["panels".into(), width.to_string()],
-            How::Windows => vec!["windows".into()],
-            How::Shared(None) => vec!["shared".into()],
-            How::Shared(Some(held)) => vec!["shared".into(), held.name().into()],
+impl Part for How {
+    fn read(r: &mut Reader<'_>, says: Says) -> Result<How, String> {
+        const FORMS: [&str; 4] = ["rows", "panels", "windows", "shared"];
+        match r.word(&format!("the form of the copy: {}", FORMS.join(", ")))? {
+            "rows" => Ok(How::Rows),
+            "windows" => Ok(How::Windows),
+            "panels" => r.number("how wide a panel is", 1).map(How::Panels),
+            "shared" if r.rest.is_empty() => Ok(How::Shared(None)),
+            "shared" => DType::read(r, says).map(|held| How::Shared(Some(held))),
+            form => Err(format!("unknown form `{form}`; {}", suggestion("forms", form, FORMS.into_iter()))),
         }
     }
 
-    pub fn read(words: &[String]) -> Result<How, String> {
-        const FORMS: [&str; 4] = ["rows", "panels", "windows", "shared"];
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["rows"] => Ok(How::Rows),
-            ["windows"] => Ok(How::Windows),
-            ["shared"] => Ok(How::Shared(None)),
-            ["panels", width] => match width.parse() {
-                Ok(width) if width > 0 => Ok(How::Panels(width)),
-                _ => Err(format!("expected how wide a panel is, a whole number from 1 on, found `{width}`")),
-            },
-            ["panels"] => Err("expected how wide a panel is behind `panels`".into()),
-            ["shared", name] => match DType::from_name(name) {
-                Some(held) => Ok(How::Shared(Some(held))),
-                None => Err(format!(
-                    "unknown type `{name}`; {}",
-                    suggestion("types", name, DType::ALL.map(|d| d.name()).into_iter())
-                )),
-            },
-            [form, extra, ..] if FORMS.contains(&form) => Err(format!("unexpected `{extra}`")),
-            [form, ..] => Err(format!("unknown form `{form}`; {}", suggestion("forms", form, FORMS.into_iter()))),
-            [] => Err(format!("expected the form of the copy: {}", FORMS.join(", "))),
-        }
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.by(&match self {
+            How::Rows => "rows".into(),
+            How::Panels(width) => format!("panels {width}"),
+            How::Windows => "windows".into(),
+            How::Shared(held) => format!("shared {}", held.map_or("", DType::name)),
+        });
     }
 }
 
@@ -127,7 +124,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, sum: LoopRef, side: Side, how: 
         edit::drop_unused(&mut reduce.body);
         let mut out = vec![Stmt::For(Box::new(reduce))];
         for (depth, f) in nest.free.iter().enumerate().rev() {
-            out = vec![Stmt::For(Box::new(For { body: out, ..(*f).clone() }))];
+            out = vec![f.around(out)];
             if depth == made.depth {
                 out.insert(0, made.stage.clone());
             }
@@ -168,8 +165,7 @@ pub fn separate(p: &Kernel, nest: &Nest, stmts: &[Stmt], facts: &Refs, side: Sid
             _ => "it is not a pure computation".to_string(),
         });
     }
-    let mut staged = false;
-    walk::visit(&p.body, &mut |s| staged |= matches!(s, Stmt::Stage { buf, .. } if facts.bufs_read.contains(buf)));
+    let staged = walk::stmts(&p.body).any(|s| matches!(s, Stmt::Stage { buf, .. } if facts.bufs_read.contains(buf)));
     if staged { Err("it is staged already".to_string()) } else { Ok(()) }
 }
 

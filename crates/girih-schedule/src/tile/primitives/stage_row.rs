@@ -45,9 +45,9 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
 pub fn pass(s: &Stmt) -> Option<&For> {
     let Stmt::For(f) = s else { return None };
     let straight = f.body.iter().all(|s| walk::bodies(s).is_empty());
-    let counts = f.lo.is_const(0) && f.step.is_const(1) && straight;
+    let counts = f.counts_from_zero() && straight;
     let folds = f.kind == LoopKind::Reduce && f.place == Place::Thread && f.combine.is_some();
-    let each = f.kind == LoopKind::Free && f.place == Place::None;
+    let each = f.is_free_unplaced();
     (counts && (folds || each)).then_some(f)
 }
 
@@ -144,7 +144,7 @@ impl Rows {
             out.push(match pass(s) {
                 Some(f) => {
                     let body = f.body.iter().map(|s| read(f, s, &kept).unwrap_or_else(|| s.clone())).collect();
-                    Stmt::For(Box::new(For { body, ..f.clone() }))
+                    f.around(body)
                 }
                 None => s.clone(),
             });

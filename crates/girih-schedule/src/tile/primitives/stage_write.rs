@@ -120,7 +120,7 @@ fn start(s: &Stmt, acc: BufId, shape: &[u64]) -> Option<Opnd> {
 fn pair<'a>(s: &'a Stmt, shape: &[u64]) -> Option<(&'a For, &'a For)> {
     let Stmt::For(i) = s else { return None };
     let Some(Stmt::For(j)) = i.body.last() else { return None };
-    let open = |f: &For| f.kind == LoopKind::Free && f.place == Place::None;
+    let open = For::is_free_unplaced;
     let extents = [const_trip(i)?, const_trip(j)?];
     (open(i) && open(j) && extents == shape).then_some((i, j))
 }
@@ -221,25 +221,16 @@ impl After {
 
 /// Where a nest reads or writes a buffer.
 fn touched(s: &Stmt, buffer: BufId) -> Option<Vec<Ix>> {
-    let mut found = None;
-    walk::visit(std::slice::from_ref(s), &mut |s| match s {
-        Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == buffer => found = Some(idx.clone()),
-        _ => {}
-    });
-    found
+    let idx = |s: &Stmt| match s {
+        Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == buffer => Some(idx.clone()),
+        _ => None,
+    };
+    walk::stmts(std::slice::from_ref(s)).filter_map(idx).last()
 }
 
 /// The loops of a nest, with their extents.
 fn extents(s: &Stmt) -> BTreeMap<AxisId, i64> {
-    let mut out = BTreeMap::new();
-    walk::visit(std::slice::from_ref(s), &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(n) = const_trip(f)
-        {
-            out.insert(f.axis, n as i64);
-        }
-    });
-    out
+    walk::loops(std::slice::from_ref(s)).filter_map(|f| Some((f.axis, const_trip(f)? as i64))).collect()
 }
 
 /// Shows the body of the innermost loop of a nest.

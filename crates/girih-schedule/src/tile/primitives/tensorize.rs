@@ -26,6 +26,7 @@ pub mod warpgroup;
 pub mod warps;
 
 use super::line::{LoopRef, replace};
+use super::part::{Part, Reader, Says, Writer};
 use crate::base::words::suggestion;
 use crate::loops::ir::*;
 use crate::tile::Context;
@@ -52,9 +53,34 @@ pub enum Unit {
     Warpgroup,
 }
 
-impl Unit {
-    pub fn words(self) -> Vec<String> {
-        let text = match self {
+impl Part for Unit {
+    fn read(r: &mut Reader<'_>, _: Says) -> Result<Unit, String> {
+        const UNITS: [&str; 6] = ["registers", "rows", "threads", "tiles", "warpgroup", "warps"];
+        r.before = "as";
+        let unit = r.word(&format!("a unit: {}", UNITS.join(", ")))?;
+        let square = |r: &mut Reader<'_>| {
+            let rows = r.number("rows", 1)?;
+            r.choice(&[("x", ())])?;
+            Ok::<_, String>((rows, r.number("columns", 1)?))
+        };
+        match unit {
+            "warpgroup" => Ok(Unit::Warpgroup),
+            "rows" => r.number("warps", 1).map(|warps| Unit::Rows(warps.into())),
+            "threads" => square(r).map(|(rows, cols)| Unit::Threads { rows: rows.into(), cols: cols.into() }),
+            "warps" => square(r).map(|(down, across)| Unit::Warps(Warps { down: down.into(), across: across.into() })),
+            "registers" | "tiles" => {
+                let (rows, cols) = square(r)?;
+                r.choice(&[("by", ())])?;
+                let shape = TileShape { rows, cols, lanes: r.number("lanes", 1)? };
+                Ok(Unit::Registers { shape, tiles: unit == "tiles" })
+            }
+            _ => Err(format!("unknown unit `{unit}`; {}", suggestion("units", unit, UNITS.into_iter()))),
+        }
+    }
+
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.line.before = "as";
+        w.by(&match *self {
             Unit::Registers { shape: TileShape { rows, cols, lanes }, tiles } => {
                 format!("{} {rows} x {cols} by {lanes}", if tiles { "tiles" } else { "registers" })
             }
@@ -62,37 +88,7 @@ impl Unit {
             Unit::Warps(Warps { down, across }) => format!("warps {down} x {across}"),
             Unit::Rows(warps) => format!("rows {warps}"),
             Unit::Warpgroup => "warpgroup".into(),
-        };
-        text.split(' ').map(String::from).collect()
-    }
-
-    pub fn read(words: &[String]) -> Result<Unit, String> {
-        const UNITS: [&str; 6] = ["registers", "rows", "threads", "tiles", "warpgroup", "warps"];
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let number = |word: &str| match word.parse::<u32>() {
-            Ok(n) if n > 0 => Ok(n),
-            _ => Err(format!("expected a whole number from 1 on, found `{word}`")),
-        };
-        match words[..] {
-            ["warpgroup"] => Ok(Unit::Warpgroup),
-            ["rows", warps] => Ok(Unit::Rows(number(warps)?.into())),
-            ["rows", ..] => Err("expected `rows WARPS`".into()),
-            ["threads", rows, "x", cols] => {
-                Ok(Unit::Threads { rows: number(rows)?.into(), cols: number(cols)?.into() })
-            }
-            ["warps", down, "x", across] => {
-                Ok(Unit::Warps(Warps { down: number(down)?.into(), across: number(across)?.into() }))
-            }
-            [unit @ ("registers" | "tiles"), rows, "x", cols, "by", lanes] => {
-                let shape = TileShape { rows: number(rows)?, cols: number(cols)?, lanes: number(lanes)? };
-                Ok(Unit::Registers { shape, tiles: unit == "tiles" })
-            }
-            ["warpgroup", extra, ..] => Err(format!("unexpected `{extra}`")),
-            [unit @ ("threads" | "warps"), ..] => Err(format!("expected `{unit} ROWS x COLUMNS`")),
-            [unit @ ("registers" | "tiles"), ..] => Err(format!("expected `{unit} ROWS x COLUMNS by LANES`")),
-            [unit, ..] => Err(format!("unknown unit `{unit}`; {}", suggestion("units", unit, UNITS.into_iter()))),
-            [] => Err(format!("expected `as` and a unit: {}", UNITS.join(", "))),
-        }
+        });
     }
 }
 

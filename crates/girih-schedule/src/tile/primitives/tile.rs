@@ -112,5 +112,5 @@ fn cut(kernel: &mut Kernel, nest: &Nest, [mc, nc, kc]: [u64; 3]) -> Stmt {
     for (axis, count, kind) in around.into_iter().rev() {
         out = loop_with(axis, Ix::Const(count), vec![out], |f| f.kind = kind);
     }
-    nest.free.iter().rev().skip(2).fold(out, |out, f| Stmt::For(Box::new(For { body: vec![out], ..(*f).clone() })))
+    nest.free.iter().rev().skip(2).fold(out, |out, f| f.around(vec![out]))
 }

@@ -41,11 +41,9 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
 /// The earlier ends of the loops that `which` selects.
 pub fn ends(kernel: &Kernel, which: &dyn Fn(&For) -> bool) -> Vec<(LoopRef, Ix)> {
     let mut facts = kernel.facts();
-    walk::visit(&kernel.body, &mut |s| {
-        if let Stmt::For(f) = s {
-            facts.set_axis(f.axis, &f.lo, &f.hi);
-        }
-    });
+    for f in walk::loops(&kernel.body) {
+        facts.set_axis(f.axis, &f.lo, &f.hi);
+    }
     let (all, names) = (Buffers::of(kernel), Names::of(kernel));
     let found = all.fills.iter().filter(|(f, _)| which(f)).filter_map(|(f, buffers)| {
         let end = all.end(kernel, f, buffers, &facts)?;
@@ -123,7 +121,7 @@ impl<'a> Buffers<'a> {
             self.list(&f.body, around);
             around.pop();
             let nest = f.hi.as_const().is_some() && f.body.iter().any(|s| !walk::bodies(s).is_empty());
-            if nest && f.kind == LoopKind::Free && f.place == Place::None {
+            if nest && f.is_free_unplaced() {
                 let refs = walk::refs(&f.body);
                 self.fills.push((f, refs.bufs_written.difference(&refs.bufs_defined).copied().collect()));
             }

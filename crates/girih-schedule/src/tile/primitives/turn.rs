@@ -41,14 +41,14 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], size: u32) -> Result<(), St
         if top.is_none() {
             let chain = edit::free_chain(f);
             let has = |of: &LoopRef| chain.iter().any(|f| names.name(f).as_ref() == Some(of));
-            top = (f.kind == LoopKind::Free && f.place == Place::None && has(t) && has(s)).then_some(at);
+            top = (f.is_free_unplaced() && has(t) && has(s)).then_some(at);
         }
         top.is_none()
     });
     let top = top.ok_or("they are not free loops that stand in each other with nothing between them")?;
     replace(kernel, top, &mut |kernel, f| {
         let chain = edit::free_chain(f);
-        let at = |of: &LoopRef| chain.iter().position(|f| f.axis == of.axis).ok_or("the loops stand there no more");
+        let at = |of: &LoopRef| chain.iter().position(|f| f.axis == of.axis).ok_or("the loops are gone");
         turned(kernel, &chain, at(t)?, at(s)?, size.into())
     })
 }

@@ -71,7 +71,7 @@ fn body(kernel: &mut Kernel, stmts: &[Stmt], acc: BufId, parts: &[BufId]) -> Res
             }
             Stmt::For(f) if f.kind == LoopKind::Serial => {
                 let inner = body(kernel, &f.body, acc, parts)?;
-                out.push(Stmt::For(Box::new(For { body: inner, ..(**f).clone() })));
+                out.push(f.around(inner));
             }
             Stmt::Loop { body: inner } => out.push(Stmt::Loop { body: body(kernel, inner, acc, parts)? }),
             Stmt::If { cond, then, els } => {
@@ -86,7 +86,7 @@ fn body(kernel: &mut Kernel, stmts: &[Stmt], acc: BufId, parts: &[BufId]) -> Res
 
 /// True if a loop goes through the batch: every access of the accumulator is at its axis.
 fn is_batch(f: &For, acc: BufId, count: u64) -> bool {
-    let mut own = f.kind == LoopKind::Free && f.place == Place::None && const_trip(f) == Some(count);
+    let mut own = f.is_free_unplaced() && const_trip(f) == Some(count);
     walk::visit(&f.body, &mut |s| match s {
         Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == acc => {
             own &= idx.first() == Some(&Ix::Axis(f.axis)) && !idx[1..].iter().any(|ix| ix.has_axis(f.axis));

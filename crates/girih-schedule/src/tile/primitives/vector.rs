@@ -28,7 +28,7 @@ use crate::tile::target::Capability;
 /// A reduction keeps `ways` vectors of accumulators.
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], lanes: u32, ways: u32) -> Result<(), String> {
     if !lanes.is_power_of_two() || !ways.is_power_of_two() || !(2..=64).contains(&lanes) || ways > 16 {
-        return Err(format!("{lanes} x {ways} are no powers of two from 2 to 64 and from 1 to 16"));
+        return Err(format!("{lanes} x {ways} are not powers of two from 2 to 64 and from 1 to 16"));
     }
     if ctx.target.has(Capability::Threads) {
         return match ways {

@@ -59,7 +59,7 @@ pub fn expand(
 ) -> Result<(Vec<Stmt>, u32), &'static str> {
     let chain = edit::free_chain(f);
     let [outer @ .., inner] = &chain[..] else { return Err("it is not a loop") };
-    if f.kind != LoopKind::Free || f.place != Place::None || !inner.body.iter().any(is_fold) {
+    if !f.is_free_unplaced() || !inner.body.iter().any(is_fold) {
         return Err("it holds no free loops, unplaced, around a reduction");
     }
     let taps = taps(&inner.body)?;
@@ -150,7 +150,7 @@ impl Nest<'_> {
         let cut = self.cuts.get(&f.axis).or(whole.as_ref().filter(|_| rest.is_empty() && self.jam > 1));
         let Some(cut) = cut else {
             let inner = self.around(kernel, rest, body, facts);
-            return vec![Stmt::For(Box::new(For { body: [before, &inner].concat(), ..(*f).clone() }))];
+            return vec![f.around([before, &inner].concat())];
         };
         let mut out = vec![];
         for &at in cut {

@@ -28,12 +28,8 @@ Knob: `exact_exp` (1 turns the rule off).
 
 Refuses exponentials that are used in another way: of those nothing is said.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let weights = Rounded::of(p).summed;

@@ -24,24 +24,16 @@ Knob: `async_copy` (0 turns the rule off).
 Refuses stages that compute what they store, elements of fewer than 4 bytes that are moved one at a time, and masked elements
 that are something else than 0.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut bufs = vec![];
     for (buf, body) in fill::stages(p) {
         let name = &p.bufs[buf].name;
         let checked = if ctx.knobs.async_copy { fill::copies(body, 1) } else { Err("knob off") };
-        match checked {
-            Ok(()) => {
-                log.applied(name);
-                bufs.push(buf);
-            }
-            Err(why) => log.skipped(name, why),
+        if log.outcome(name, checked).is_some() {
+            bufs.push(buf);
         }
     }
     if bufs.is_empty() { vec![] } else { vec![Step::Fill { bufs, by: Engine::Async }] }

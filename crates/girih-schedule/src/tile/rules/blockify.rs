@@ -106,7 +106,7 @@ fn elements(f: &For) -> Option<i64> {
 
 /// Shares the outer loops of a nest among blocks; `false` where one block is enough.
 fn share(script: &mut Script<'_>, nest: LoopRef) -> Result<bool, String> {
-    const GONE: &str = "the loop stands there no more";
+    const GONE: &str = "the loop is gone";
     let threads = i64::from(script.ctx.target.axes.workers.max(1));
     let outer = script.find(nest).ok_or(GONE)?;
     let chain = edit::free_chain(&outer);
@@ -204,13 +204,13 @@ fn most_columns(folds: &ColumnFolds) -> i64 {
 
 /// Cuts a loop into pieces of at most so many iterations: the loop over the pieces, and the loop within one.
 fn cut(script: &mut Script<'_>, at: LoopRef, most: i64) -> Result<[LoopRef; 2], String> {
-    let f = script.find(at).ok_or("the loop stands there no more")?;
+    let f = script.find(at).ok_or("the loop is gone")?;
     // A piece that divides the loop leaves no shorter one at its end.
     let even = f.hi.as_const().and_then(|n| [most, most / 2, most / 4].into_iter().find(|size| n % size == 0));
     let size = even.unwrap_or(most) as u32;
     let names = ["1", "2"].map(|suffix| format!("{}{suffix}", script.kernel.axes[f.axis].name));
     let made = script.step(Step::Split { at, size, names, guard: false })?;
-    made.try_into().map_err(|_| "the loop stands there no more".to_string())
+    made.try_into().map_err(|_| "the loop is gone".to_string())
 }
 
 /// Iterations of the loops in a body, roughly.

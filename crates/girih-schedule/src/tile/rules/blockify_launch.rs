@@ -41,7 +41,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         log.skipped("grid", "the launch gives it");
         return None;
     }
-    let is_open = |s: &Stmt| matches!(s, Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None);
+    let is_open = |s: &Stmt| matches!(s, Stmt::For(f) if f.is_free_unplaced());
     let placed = |s: &Stmt| matches!(s, Stmt::For(f) if f.place != Place::None);
     if p.body.iter().any(placed) && !p.body.iter().any(is_open) {
         return None;
@@ -81,7 +81,7 @@ fn share(script: &mut Script<'_>, nest: LoopRef, fixed: Option<i64>) -> Result<L
     let ctx = script.ctx;
     let most = ctx.knobs.threads;
     let busy = i64::from(most) * i64::from(ctx.target.axes.workers);
-    let gone = "the loop stands there no more";
+    let gone = "the loop is gone";
     let mut f = script.find(nest).ok_or(gone)?;
     while let Some(inner) = sunk(&f, busy) {
         script.step(Step::Sink { at: LoopRef { axis: inner, nth: 0 } })?;

@@ -23,12 +23,8 @@ for i in 0..128: free                            for i in 0..128: free
 A computed address is compared as a number with that of the memory. An address that may belong to that memory or to another one is
 accompanied by the beginning and the size of its memory. Refuses addresses that are chosen by other operations than `select`.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let memories = memories(&p.body);

@@ -36,10 +36,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             let [m, n, k] = blocks(&script.kernel, ctx, &nest)?;
             Ok(Step::Tile { at, m, n, k })
         });
-        match step.and_then(|step| script.attempt(|script| script.step(step))) {
-            Ok(_) => script.log.applied(site),
-            Err(why) => script.log.skipped(site, why),
-        }
+        let made = step.and_then(|step| script.try_step(step));
+        script.log.outcome(site, made);
     }
     script.done()
 }
@@ -83,23 +81,15 @@ fn divisor(n: u64, most: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, refusals, schedule, text, with_knobs};
+    use crate::tile::tests::{apply, context, contraction, kernel, refusals, schedule, text, with_knobs};
 
-    const LARGE: &str = r#"loop kernel k(A: ptr f32, B: ptr f32):
-  local acc: f32[64, 2048]
-  for i in 0..64: free
-    for j in 0..2048: free
-      for kk in 0..1024: reduce contraction m=i n=j k=kk a=a b=b acc=acc
-        a: f32 = load A[i*1024 + kk]
-        b: f32 = load B[kk*2048 + j]
-        c: f32 = acc[i, j]
-        d: f32 = fma(a, b, c)
-        acc[i, j] = d
-"#;
+    fn large() -> String {
+        contraction([64, 2048, 1024], "A[i*1024 + kk]", "B[kk*2048 + j]")
+    }
 
     #[test]
     fn a_large_contraction_is_cut_into_stretches_of_k_then_columns() {
-        let (out, _) = apply("cache_blocks", &kernel(LARGE), &context());
+        let (out, _) = apply("cache_blocks", &kernel(&large()), &context());
         let want = r#"tile kernel k(A: ptr f32, B: ptr f32):
   local acc: f32[64, 2048]
   for kko in 0..4: serial
@@ -115,15 +105,15 @@ mod tests {
 "#;
         assert_eq!(text(&out), want);
         // The blocks get packed operands and register tiles like any other contraction.
-        let all = text(&schedule(&kernel(LARGE), &context()));
+        let all = text(&schedule(&kernel(&large()), &context()));
         assert!(all.contains("acc_r: f32[8, 32] register(16)") && all.contains("b_pack: f32[16, 256, 32]"), "{all}");
     }
 
     #[test]
     fn it_refuses_what_fits_and_what_has_no_divisors() {
-        let small = LARGE.replace("2048", "64").replace("1024", "64");
+        let small = large().replace("2048", "64").replace("1024", "64");
         assert_eq!(refusals("cache_blocks", &small, &context()), ["contraction into acc: its operands fit the caches"]);
-        let odd = LARGE.replace("2048", "64").replace("1024", "12");
+        let odd = large().replace("2048", "64").replace("1024", "12");
         let why = refusals("cache_blocks", &odd, &with_knobs(&["kc=8"]));
         assert_eq!(why, ["contraction into acc: 64x64x12 has no divisors to cut by"]);
     }

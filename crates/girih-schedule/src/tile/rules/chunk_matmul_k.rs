@@ -46,10 +46,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let around = serial_around(p, nest.free[0]);
         let done =
             chosen.and_then(|length| script.attempt(|script| cut(script, step(length), around)).map(|()| length));
-        match done {
-            Ok(length) => script.log.applied(format!("{site}: stretches of {length}")),
-            Err(why) => script.log.skipped(site, why),
-        }
+        script.log.described(&site, done.map(|length| format!("stretches of {length}")));
     }
     script.done()
 }
@@ -67,7 +64,7 @@ fn serial_around(p: &Kernel, nest: &For) -> Option<LoopRef> {
     let mut found = None;
     primitives::look(p, &mut |at, f| {
         let alone = matches!(&f.body[..], [Stmt::For(l)] if std::ptr::eq(&**l, nest));
-        if alone && f.kind == LoopKind::Serial && f.place == Place::None && f.lo.is_const(0) && f.step.is_const(1) {
+        if alone && f.kind == LoopKind::Serial && f.place == Place::None && f.counts_from_zero() {
             found = Some(at);
         }
         found.is_none()
@@ -78,22 +75,8 @@ fn serial_around(p: &Kernel, nest: &For) -> Option<LoopRef> {
 /// The axes of sums that stand in a serial loop with other things: a loop over stretches would stand within that one, and only
 /// one of two such loops can fetch ahead.
 fn among_others(body: &[Stmt]) -> BTreeSet<AxisId> {
-    let mut out = BTreeSet::new();
-    walk::visit(body, &mut |s| {
-        if let Stmt::For(f) = s
-            && f.kind == LoopKind::Serial
-            && f.body.len() > 1
-        {
-            walk::visit(&f.body, &mut |s| {
-                if let Stmt::For(sum) = s
-                    && sum.contraction.is_some()
-                {
-                    out.insert(sum.axis);
-                }
-            });
-        }
-    });
-    out
+    let serial = walk::loops(body).filter(|f| f.kind == LoopKind::Serial && f.body.len() > 1);
+    serial.flat_map(|f| walk::contractions(&f.body)).map(|(sum, _)| sum.axis).collect()
 }
 
 /// How long a stretch may be. `within`: in a loop that does other things.
@@ -124,7 +107,7 @@ fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest, within: bool) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{GEMM, apply, gpu, kernel, refusals, text};
+    use crate::tile::tests::{GEMM, apply, contraction, gpu, kernel, refusals, text};
 
     #[test]
     fn a_loop_around_counts_the_stretches() {
@@ -138,18 +121,8 @@ mod tests {
 
     #[test]
     fn without_one_they_get_a_loop_of_their_own() {
-        let whole = r#"loop kernel k(A: ptr f32, B: ptr f32):
-  local acc: f32[128, 128]
-  for i in 0..128: free
-    for j in 0..128: free
-      for kk in 0..1024: reduce contraction m=i n=j k=kk a=a b=b acc=acc
-        a: f32 = load A[i*1024 + kk]
-        b: f32 = load B[kk*128 + j]
-        c: f32 = acc[i, j]
-        d: f32 = fma(a, b, c)
-        acc[i, j] = d
-"#;
-        let (out, log) = apply("chunk_matmul_k", &kernel(whole), &gpu(&[]));
+        let whole = contraction([128, 128, 1024], "A[i*1024 + kk]", "B[kk*128 + j]");
+        let (out, log) = apply("chunk_matmul_k", &kernel(&whole), &gpu(&[]));
         assert_eq!(log.applied, ["contraction into acc: stretches of 32"]);
         let made = text(&out);
         assert!(made.contains("  for kko in 0..32: serial\n    for i in 0..128: free\n"), "{made}");

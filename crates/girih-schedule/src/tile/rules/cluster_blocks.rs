@@ -29,12 +29,8 @@ weighs.
 Refuses pipelines without a warp that fills them (`warp_specialize`), and pipelines that have a slot for each iteration; operands
 that no two blocks share; grids and groups of blocks that are not made of whole clusters.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let Some(blocks) = ctx.knobs.cluster.filter(|n| *n > 1) else { return vec![] };
@@ -42,16 +38,8 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let Some((over, alike)) = blocks::alike(p, ctx, blocks) else { return vec![] };
     let Some((at, innermost)) = over.last() else { return vec![] };
     let site = axis_site(p, innermost.axis);
-    match alike {
-        Ok(alike) => {
-            log.applied(format!("{site}: {blocks} blocks have the same {}", alike.join(" and ")));
-            vec![Step::Cluster { at: *at, blocks }]
-        }
-        Err(why) => {
-            log.refused(site, why);
-            vec![]
-        }
-    }
+    let said = alike.map(|alike| format!("{blocks} blocks have the same {}", alike.join(" and ")));
+    if log.described(site, said) { vec![Step::Cluster { at: *at, blocks }] } else { vec![] }
 }
 
 #[cfg(test)]

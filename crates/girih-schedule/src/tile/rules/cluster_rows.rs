@@ -48,16 +48,12 @@ pub(super) const MOST_THREADS: u32 = 1024;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = Rows::of(p, ctx)?;
-    let site = p.name.to_string();
     let mut script = Script::new(p, ctx, log);
     let done = rows.blocks(p, ctx).and_then(|(best, why)| {
         script.attempt(|script| rows.cluster(script, p, best.blocks))?;
-        Ok(format!("{site}: {} rows, {} blocks each, {why}", rows.count, best.blocks))
+        Ok(format!("{} rows, {} blocks each, {why}", rows.count, best.blocks))
     });
-    match done {
-        Ok(text) => script.log.applied(text),
-        Err(why) => script.log.skipped(site, why),
-    }
+    script.log.described(&*p.name, done);
     script.done()
 }
 
@@ -124,8 +120,7 @@ impl<'a> Rows<'a> {
             }
         }
         let stored = walk::effects(&p.body).stores;
-        let mut loaded = false;
-        walk::visit(&p.body, &mut |s| loaded |= matches!(s, Stmt::Load { mem, .. } if stored.contains(&mem.base)));
+        let loaded = walk::stmts(&p.body).any(|s| matches!(s, Stmt::Load { mem, .. } if stored.contains(&mem.base)));
         (rows.reductions > 0 && !loaded && check_bounds(&rows.free).is_ok()).then_some(rows)
     }
 

@@ -33,12 +33,8 @@ Knob: `once` (0 turns the rule off).
 Refuses values that are computed about as fast as they are read back, counting how many rows share them, and rows that would keep too
 many bytes.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     if !ctx.knobs.once {
@@ -72,7 +68,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
 /// The loop over the elements of a row, where a loop is one over rows.
 fn rows(f: &For) -> Option<&For> {
     let Some(Stmt::For(inner)) = f.body.last() else { return None };
-    (f.kind == LoopKind::Free && f.place == Place::None).then_some(inner)
+    f.is_free_unplaced().then_some(inner)
 }
 
 /// The operations that each of the rows of a loop is spared for an element: kept values are computed and written once, and read by each.

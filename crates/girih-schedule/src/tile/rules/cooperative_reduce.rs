@@ -169,16 +169,8 @@ fn alone(p: &Kernel, lanes: u32) -> Option<&For> {
 
 /// The extent of the longest reduction that threads can share.
 fn longest(body: &[Stmt], lanes: u32) -> i64 {
-    let mut most = 0;
-    walk::visit(body, &mut |s| {
-        if let Stmt::For(f) = s
-            && f.kind == LoopKind::Reduce
-            && refusal(f, lanes).is_none()
-        {
-            most = most.max(extent(f));
-        }
-    });
-    most
+    let shared = |f: &&For| f.kind == LoopKind::Reduce && refusal(f, lanes).is_none();
+    walk::loops(body).filter(shared).map(extent).max().unwrap_or(0).max(0)
 }
 
 /// Gives each row of the nests of free loops around such a reduction a block; whether there is one.

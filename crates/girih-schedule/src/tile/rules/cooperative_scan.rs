@@ -65,13 +65,10 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             let shares = Shares::of(ctx, f, shared.dtype, shared.rows)?;
             let at = names.name(f).ok_or("its loop has no name")?;
             let Shares { threads, each } = shares;
-            script.attempt(|script| script.step(Step::Scan { at, threads, each }))?;
+            script.try_step(Step::Scan { at, threads, each })?;
             Ok(shares.text(f))
         });
-        match done {
-            Ok(text) => script.log.applied(format!("{site}: {text}")),
-            Err(why) => script.log.skipped(site, why),
-        }
+        script.log.described(site, done);
     }
     script.done()
 }
@@ -131,7 +128,7 @@ fn rows_to_blocks(script: &mut Script<'_>, p: &Kernel) {
     };
     if let Some((f, _)) = p.body.iter().find_map(&shares) {
         let enclose = Step::Enclose { loops: vec![], name: "b".into() };
-        match script.attempt(|script| script.step(enclose)) {
+        match script.try_step(enclose) {
             Ok(_) => script.log.applied(format!("{}, one block", axis_site(p, f.axis))),
             Err(why) => script.log.skipped(axis_site(p, f.axis), why),
         }

@@ -34,12 +34,8 @@ neighbours do not wait for each other. The threads of a block, on a GPU, add to 
 Refuses fewer than eight numbers, for which vectors are as fast, or than a warp has lanes on a GPU; numbers that do not start at 0, or whose count is not a constant;
 and folds that do anything else.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut steps = vec![];
@@ -52,7 +48,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         false => (FROM, By::Copies(COPIES)),
     };
     look(p, &mut |at, f| {
-        let counting = (f.kind == LoopKind::Free && f.place == Place::None).then(|| Counting::of(p, f)).flatten();
+        let counting = f.is_free_unplaced().then(|| Counting::of(p, f)).flatten();
         let Some(counting) = counting else { return true };
         let few = |counting: &Counting<'_>| match counting.numbers {
             n if n < from => Err("it counts few numbers"),

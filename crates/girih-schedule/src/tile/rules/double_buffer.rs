@@ -43,12 +43,8 @@ Knob: `slots`; 1 turns the rule off. A stage that TMA fills is a pipeline all th
 Refuses loops that store to global memory, which a fetch ahead could overtake; loops whose stages all read values that the loop
 computes; and stages that do not fit shared memory twice.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let all = reuse::bytes(p);
@@ -92,9 +88,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
 
 /// True if lanes fold rows of a product's result, as in attention: that takes as long as the matrix unit, which blocks use in turn.
 fn folds_rows(f: &For) -> bool {
-    let mut found = false;
-    walk::visit(&f.body, &mut |s| found |= matches!(s, Stmt::For(f) if f.place == Place::Lanes));
-    found
+    walk::loops(&f.body).any(|f| f.place == Place::Lanes)
 }
 
 /// How often warpgroups multiply in an iteration; 0 where warps do. The second of two products can go on during the next iteration.
@@ -106,12 +100,8 @@ fn of_groups(p: &Kernel, ctx: &Context, f: &For) -> usize {
 
 /// True if blocks take tiles in turn: they are asked to, or there are more tiles than multiprocessors, which have room for one block each.
 fn in_turn(p: &Kernel, ctx: &Context) -> bool {
-    let mut blocks = Some(1u64);
-    walk::visit(&p.body, &mut |s| {
-        if let Some(f) = edit::over_blocks(s) {
-            blocks = blocks.and_then(|n| n.checked_mul(edit::const_trip(f)?));
-        }
-    });
+    let over = walk::stmts(&p.body).filter_map(edit::over_blocks);
+    let blocks = over.map(edit::const_trip).try_fold(1u64, |n, trips| n.checked_mul(trips?));
     match ctx.knobs.persist {
         Some(each) => each > 0,
         None => blocks.is_some_and(|n| n > u64::from(ctx.target.axes.workers)),

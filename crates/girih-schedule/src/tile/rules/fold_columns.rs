@@ -45,17 +45,13 @@ and short reductions.
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = ReducedRows::of(p, ctx)?;
-    let site = p.name.to_string();
     let mut script = Script::new(p, ctx, log);
     let done = Columns::of(&rows, ctx).and_then(|columns| {
         let warps = columns.warps(ctx);
         script.attempt(|script| columns.fold(script, p, warps))?;
-        Ok(format!("{site}: {} columns, {warps} warps for {} of them", columns.count, columns.lanes))
+        Ok(format!("{} columns, {warps} warps for {} of them", columns.count, columns.lanes))
     });
-    match done {
-        Ok(text) => script.log.applied(text),
-        Err(why) => script.log.skipped(site, why),
-    }
+    script.log.described(&*p.name, done);
     script.done()
 }
 
@@ -76,12 +72,9 @@ impl<'a> Columns<'a> {
             return Err(format!("it folds {} elements, fewer than {each} for each of {warps} warps", rows.length));
         }
         let varying = BTreeSet::new();
-        let mut loads = vec![];
-        walk::visit(&rows.reduce.body, &mut |s| {
-            if let Stmt::Load { mem, .. } = s {
-                loads.push(&mem.index);
-            }
-        });
+        let inside = walk::stmts(&rows.reduce.body);
+        let loads: Vec<&Ix> =
+            inside.filter_map(|s| if let Stmt::Load { mem, .. } = s { Some(&mem.index) } else { None }).collect();
         let k = rows.reduce.axis;
         let along = |ix: &Ix, axis| stride(ix, axis, &varying);
         if loads.iter().any(|ix| along(ix, k) == Stride::Irregular) {

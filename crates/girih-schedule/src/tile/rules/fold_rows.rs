@@ -41,16 +41,12 @@ leave a block with a part of them.
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = ReducedRows::of(p, ctx)?;
-    let site = p.name.to_string();
     let mut script = Script::new(p, ctx, log);
     let done = Short::of(p, &rows, ctx).and_then(|short| {
         script.attempt(|script| short.fold(script, p))?;
-        Ok(format!("{site}: {} rows for a block, {} lanes for each", short.together, short.lanes))
+        Ok(format!("{} rows for a block, {} lanes for each", short.together, short.lanes))
     });
-    match done {
-        Ok(text) => script.log.applied(text),
-        Err(why) => script.log.skipped(site, why),
-    }
+    script.log.described(&*p.name, done);
     script.done()
 }
 

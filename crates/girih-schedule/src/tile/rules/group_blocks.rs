@@ -42,12 +42,8 @@ Knob: `group`, the rows of a group; 0 turns the rule off.
 Refuses products with one row or one column of blocks; products whose operands L2 keeps in any order of blocks; and loops whose
 length only the launch knows.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut steps = vec![];

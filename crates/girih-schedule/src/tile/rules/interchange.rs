@@ -76,7 +76,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         for (at, site, choice) in sites.into_iter().rev() {
             let columns = matches!(choice, Ok(Choice::Columns));
             let done = choice.and_then(|choice| match choice {
-                Choice::Step(step) => script.attempt(|script| script.step(step)).map(drop),
+                Choice::Step(step) => script.try_step(step).map(drop),
                 Choice::Columns => script.attempt(|script| columns::fold_rows(script, at)),
             });
             // The loops that came of columns are looked at in their turn, and those inside of others that stay.
@@ -110,7 +110,7 @@ enum Choice {
 fn sites(kernel: &Kernel, stay: &[LoopRef]) -> Vec<(LoopRef, String, Result<Choice, String>)> {
     let mut out = vec![];
     primitives::look(kernel, &mut |at, f| {
-        if f.kind != LoopKind::Free || f.place != Place::None {
+        if !f.is_free_unplaced() {
             return true;
         }
         let chain = edit::free_chain(f);

@@ -44,10 +44,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut script = Script::new(p, ctx, log);
     for (site, at, short) in found {
         let step = |script: &mut Script<'_>| script.step(Step::Interleave { at });
-        match if short { Err("the loop around it is short".into()) } else { script.attempt(step) } {
-            Ok(_) => script.log.applied(site),
-            Err(why) => script.log.skipped(site, why),
-        }
+        let made = if short { Err("the loop around it is short".into()) } else { script.attempt(step) };
+        script.log.outcome(site, made);
     }
     script.done()
 }

@@ -29,12 +29,8 @@ for k in 0..2048: reduce combine add(s)            for k2 in 0..1024: reduce com
 Applies to innermost reductions that may be reassociated. Refuses lengths that are not known, or that the kinds do not divide, and
 short sums.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, _: &Context, log: &mut Log) -> Vec<Step> {
     let (names, mut steps) = (Names::of(p), vec![]);

@@ -30,12 +30,8 @@ Knob: `keep_rows` (0 turns the rule off).
 
 Refuses rows of unknown length, rows that leave no room in shared memory for a second block, and arrays that the kernel stores to.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     if !p.open {
@@ -50,12 +46,9 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         let loops: Vec<&For> = readers.iter().filter_map(|at| pass(&body[*at])).collect();
         let Some(first) = loops.first().filter(|_| folds) else { continue };
         let site = p.axes.get(first.axis).map_or(String::new(), |a| format!("row along {}", a.name));
-        match Rows::of(p, body, &readers).and_then(|rows| fits(ctx, &rows)) {
-            Ok(bytes) => {
-                log.applied(format!("{site}: {bytes} bytes"));
-                steps.push(Step::StageRow { loops: loops.into_iter().filter_map(|f| names.name(f)).collect() });
-            }
-            Err(why) => log.skipped(site, why),
+        let fits = Rows::of(p, body, &readers).and_then(|rows| fits(ctx, &rows));
+        if log.described(site, fits.map(|bytes| format!("{bytes} bytes"))) {
+            steps.push(Step::StageRow { loops: loops.into_iter().filter_map(|f| names.name(f)).collect() });
         }
     }
     steps

@@ -32,12 +32,8 @@ for step in 0..32: serial                        for step in 0..32: serial
 Refuses stages that depend on the block's number in another way than by a division (each block then reads another panel), loops with too
 few copies to keep, and what the primitive refuses.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut stages = vec![];

@@ -53,7 +53,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut script = Script::new(p, ctx, log);
     let loops = turned(p, ctx);
     if !loops.is_empty()
-        && let Err(why) = script.attempt(|script| script.step(Step::Reverse { loops }))
+        && let Err(why) = script.try_step(Step::Reverse { loops })
     {
         script.log.skipped("a step", why);
     }
@@ -63,7 +63,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         return None;
     }
     for step in steps {
-        if let Err(why) = script.attempt(|script| script.step(step)) {
+        if let Err(why) = script.try_step(step) {
             script.log.skipped("a step", why);
         }
     }
@@ -129,7 +129,7 @@ fn turned(p: &Kernel, ctx: &Context) -> Vec<LoopRef> {
     let names = Names::of(p);
     let mut out = vec![];
     primitives::look(p, &mut |_, f| {
-        if f.kind == LoopKind::Free && f.place == Place::None {
+        if f.is_free_unplaced() {
             out.extend(backwards(p, f, &is_long).into_iter().filter_map(|f| names.name(f)));
             return false;
         }
@@ -165,15 +165,14 @@ fn backwards<'a>(kernel: &Kernel, f: &'a For, is_long: &dyn Fn(BufId) -> bool) -
 fn spilled(p: &Kernel, ctx: &Context, threads: i64, tiles: &BTreeMap<BufId, State>) -> BTreeSet<BufId> {
     let own = |buf: &BufId| matches!(tiles.get(buf), Some(Ok(())));
     let shared = |b: &Buf| !b.shape.is_empty() && matches!(b.space, Space::Scratch | Space::Shared);
-    let mut bytes = BTreeMap::new();
-    walk::visit(&p.body, &mut |s| {
-        if let Stmt::Local { buf } | Stmt::Stage { buf, .. } = s
-            && shared(&p.bufs[*buf])
-            && !own(buf)
-        {
-            bytes.insert(*buf, p.bufs[*buf].bytes());
-        }
-    });
+    let bytes: BTreeMap<BufId, u64> = walk::stmts(&p.body)
+        .filter_map(|s| match s {
+            Stmt::Local { buf } | Stmt::Stage { buf, .. } if shared(&p.bufs[*buf]) && !own(buf) => {
+                Some((*buf, p.bufs[*buf].bytes()))
+            }
+            _ => None,
+        })
+        .collect();
     let mut needs: u64 = bytes.values().fold(0, |sum, n| sum.saturating_add(*n));
     let room = ctx.target.bytes_of(MemoryKind::Shared).saturating_sub(FOLDED * threads.unsigned_abs());
     let mut could: Vec<(u64, BufId)> = tiles

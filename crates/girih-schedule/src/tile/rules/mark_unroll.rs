@@ -23,12 +23,8 @@ Knob: `unroll` (16), the greatest number of copies; a nest counts the product of
 Refuses loops with too many copies or too long a body, and says nothing of loops that are placed already
 or hold a loop whose trip count is not a constant.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut loops = vec![];

@@ -26,13 +26,8 @@ On a CPU, whose vectors run along the inner loop, it does so only if the element
 
 Refuses products, whose axes have roles, and loops that do more than the inner reduction.
 ",
-    run,
+    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
 };
-
-fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
-    let steps = policy(plan, ctx, log);
-    model::run(plan, ctx, log, &steps)
-}
 
 fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
     let mut steps = vec![];
@@ -78,14 +73,14 @@ fn runs_along(f: &For) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::run;
+    use super::RULE;
     use crate::loops::print::{Dialect, print};
     use crate::tile::tests::{context, gpu, plan_of, split_by};
 
     #[test]
     fn axes_become_one() {
         let made = |text: &str| {
-            let (out, _) = split_by(run, &plan_of(text).1, &gpu(&[]));
+            let (out, _) = split_by(RULE.run, &plan_of(text).1, &gpu(&[]));
             out.map(|plan| plan.steps.iter().map(|s| print(&s.kernel, Dialect::Loop)).collect::<String>())
         };
         let text = made("torch.randn(40, 30, 50).sum((0, 2))").unwrap();
@@ -98,7 +93,7 @@ mod tests {
             "{whole}"
         );
         // Vectors of a processor run along the inner axis.
-        let on_cpu = |text: &str| split_by(run, &plan_of(text).1, &context()).0.is_some();
+        let on_cpu = |text: &str| split_by(RULE.run, &plan_of(text).1, &context()).0.is_some();
         assert!(on_cpu("torch.randn(512, 512).sum()") && !on_cpu("torch.randn(40, 30, 50).sum((0, 2))"));
         assert_eq!(made("torch.randn(64, 64) @ torch.randn(64, 64)"), None);
         assert_eq!(made("torch.nn.Conv2d(3, 8, 3)(torch.randn(1, 3, 10, 10))"), None);

@@ -152,15 +152,8 @@ pub(crate) fn site_of(kernel: &Kernel, s: &Stmt) -> String {
 }
 
 pub(crate) fn site_of_loop(kernel: &Kernel, f: &For) -> String {
-    let mut acc = f.contraction.as_ref().map(|c| c.acc);
-    walk::visit(&f.body, &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(c) = &f.contraction
-        {
-            acc.get_or_insert(c.acc);
-        }
-    });
-    match acc.and_then(|b| kernel.bufs.get(b)) {
+    let inside = || walk::contractions(&f.body).next().map(|(_, c)| c.acc);
+    match f.contraction.as_ref().map(|c| c.acc).or_else(inside).and_then(|b| kernel.bufs.get(b)) {
         Some(buf) => format!("contraction into {}", buf.name),
         None => axis_site(kernel, f.axis),
     }

@@ -20,27 +20,18 @@ for s in 0..n step 64: serial                    for s in 0..(n + 63)//64: seria
 
 Refuses loops whose step is not a constant, and bounds of 64 bits that only the launch knows.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, _: &Context, log: &mut Log) -> Vec<Step> {
     let mut loops = vec![];
     primitives::look(p, &mut |at, f| {
-        let mut product = false;
-        walk::visit(&f.body, &mut |s| product |= matches!(s, Stmt::For(l) if l.contraction.is_some()));
-        if !product || f.kind != LoopKind::Serial || f.lo.is_const(0) && f.step.is_const(1) {
+        let product = walk::loops(&f.body).any(|l| l.contraction.is_some());
+        if !product || f.kind != LoopKind::Serial || f.counts_from_zero() {
             return true;
         }
-        match normalize::legal(p, f) {
-            Ok(_) => {
-                log.applied(axis_site(p, f.axis));
-                loops.push(at);
-            }
-            Err(why) => log.skipped(axis_site(p, f.axis), why),
+        if log.outcome(axis_site(p, f.axis), normalize::legal(p, f)).is_some() {
+            loops.push(at);
         }
         true
     });

@@ -35,19 +35,14 @@ Knob: `overlap` (0 turns the rule off, 1 also asks for it of three slots).
 Refuses pipelines that threads fill, and pipelines whose iterations are neither one product of warpgroups nor two, of which the last
 ends the iteration and needs nothing that the first one changes.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut steps = vec![];
     primitives::look(p, &mut |at, f| {
         let Place::Pipeline { depth, roles, overlap: false } = f.place else { return true };
-        let mut grouped = false;
-        walk::visit(f.stages().1, &mut |s| grouped |= s.is_placed(Place::Warpgroup));
+        let grouped = walk::stmts(f.stages().1).any(|s| s.is_placed(Place::Warpgroup));
         if !grouped {
             return true;
         }

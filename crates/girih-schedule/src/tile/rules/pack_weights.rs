@@ -27,13 +27,8 @@ Knob: `pack` (0 turns the rule off).
 Refuses operands that are not known when the model is loaded, extents that are not known at compile time, and weights that are
 computed, differ along a batch, or are smaller than a panel.
 ",
-    run,
+    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
 };
-
-fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
-    let steps = policy(plan, ctx, log);
-    model::run(plan, ctx, log, &steps)
-}
 
 fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
     let mut steps = vec![];
@@ -44,14 +39,10 @@ fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
         for candidate in pack::candidates(step, &plan.arrays) {
             let site = format!("{}, the weight {}", step.kernel.name, plan.arrays[candidate.array].name);
             let weight = if ctx.knobs.pack { candidate.weight(&step.kernel, ctx) } else { Err("knob off".to_string()) };
-            match weight {
-                Ok(weight) => {
-                    log.applied(site);
-                    if !arrays.contains(&weight.array) {
-                        arrays.push(weight.array);
-                    }
-                }
-                Err(why) => log.skipped(site, why),
+            if let Some(weight) = log.outcome(site, weight)
+                && !arrays.contains(&weight.array)
+            {
+                arrays.push(weight.array);
             }
         }
         if !arrays.is_empty() {
@@ -79,7 +70,7 @@ mod tests {
     fn packed(text: &str, ctx: &Context) -> (Plan, Option<Plan>, Log) {
         let (_, plan) = plan_of(text);
         let mut log = Log::default();
-        let out = run(&plan, ctx, &mut log);
+        let out = (RULE.run)(&plan, ctx, &mut log);
         for step in out.iter().flat_map(|p| p.load.iter().chain(&p.steps)) {
             assert_eq!(verify(&step.kernel, Dialect::Loop), []);
             assert_eq!(step.args.len(), step.kernel.params.len());

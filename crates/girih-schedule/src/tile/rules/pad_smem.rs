@@ -29,12 +29,8 @@ Knob: `pad_smem` (0 turns the rule off).
 Refuses buffers of one dimension, buffers that TMA fills (it leaves no gaps), buffers without bank conflicts, and padding that does
 not fit shared memory.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let filled = boxes::filled(p);

@@ -46,12 +46,8 @@ Refuses floats of tile programs, whose sums keep their order; sums whose number 
 are more than loads (bytes are taken by two where four do not divide it); operands of other types; products of few rows, whose words
 would have too few uses; and bf16 on Intel processors without a matrix unit, which multiply f32 faster.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let loops = chosen(p, ctx, log, &|_| false);
@@ -91,13 +87,8 @@ fn chosen(p: &Kernel, ctx: &Context, log: &mut Log, is_weight: &dyn Fn(&Mem) -> 
         let site = site_of(p, s);
         let ready = found.iter().map(|(f, rows)| Pairs::of(p, ctx, f, &Asked::Rule { rows: *rows }, is_weight));
         // The sums of a nest run side by side, so all are paired or none.
-        match ready.collect::<Result<Vec<_>, _>>() {
-            Ok(ready) => {
-                loops.extend(ready.iter().map(|pairs| pairs.over));
-                log.applied(site);
-            }
-            Err(why) => log.skipped(site, why),
-        }
+        let ready = log.outcome(site, ready.collect::<Result<Vec<_>, _>>());
+        loops.extend(ready.iter().flatten().map(|pairs| pairs.over));
     }
     names_of(p, &loops)
 }

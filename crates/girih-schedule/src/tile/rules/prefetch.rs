@@ -35,12 +35,8 @@ Knob: `prefetch` (0 turns the rule off).
 Refuses pieces shorter than a line of the cache, or so long that the processor follows them by itself; pieces that lie less
 than 2 KiB apart; loops whose iterations are few, or read no more than a core's first cache keeps; and pieces with holes.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let (mut steps, mut sites) = (vec![], vec![]);

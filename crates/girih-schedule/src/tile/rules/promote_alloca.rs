@@ -25,12 +25,8 @@ Memory of which each access names an element of a row, as `p[i*64 + j]` with `j`
 Refuses memory whose address is used for anything but loads and stores of its own elements: an address that is passed on, moved by
 offsets that differ, or read as another type, and atomics.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, _: &Context, log: &mut Log) -> Vec<Step> {
     let mut steps = vec![];

@@ -87,20 +87,17 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             let site = format!("contraction into {}", p.bufs[acc].name);
             let chosen = share(&script.kernel, ctx, acc).and_then(|(at, each)| {
                 let step = Step::Tensorize { loops: vec![at], unit: Unit::Threads { rows: each[0], cols: each[1] } };
-                script.attempt(|script| script.step(step))?;
+                script.try_step(step)?;
                 Ok(accumulator::said(p, &script.kernel, acc, each))
             });
-            match chosen {
-                Ok(said) => script.log.applied(format!("{site}: {said}")),
-                Err(why) => script.log.refused(site, why),
-            }
+            script.log.described(site, chosen);
         }
         return script.done();
     }
     let mut on_unit = vec![];
     for (over, site) in nests(p).into_iter().map(|found| (found.over, found.site)) {
         let chosen = choose(&script.kernel, ctx, over);
-        match chosen.and_then(|(acc, step)| script.attempt(|script| script.step(step.clone())).map(|_| (acc, step))) {
+        match chosen.and_then(|(acc, step)| script.try_step(step.clone()).map(|_| (acc, step))) {
             Ok((acc, Step::Tensorize { unit: Unit::Registers { tiles: true, .. }, .. })) => {
                 script.log.applied(site);
                 on_unit.push(p.bufs[acc].name.clone());
@@ -162,40 +159,32 @@ fn share(kernel: &Kernel, ctx: &Context, acc: BufId) -> Result<(LoopRef, [u64; 2
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, refusals, text, with_knobs};
+    use crate::tile::tests::{apply, context, contraction, kernel, refusals, text, with_knobs};
 
-    const PRODUCT: &str = r#"loop kernel k(A: ptr f32, B: ptr f32):
-  local acc: f32[16, 64]
-  for i in 0..16: free
-    for j in 0..64: free
-      for kk in 0..8: reduce contraction m=i n=j k=kk a=a b=b acc=acc
-        a: f32 = load A[i*8 + kk]
-        b: f32 = load B[kk*64 + j]
-        c: f32 = acc[i, j]
-        d: f32 = fma(a, b, c)
-        acc[i, j] = d
-"#;
+    fn product() -> String {
+        contraction([16, 64, 8], "A[i*8 + kk]", "B[kk*64 + j]")
+    }
 
     #[test]
     fn knobs_choose_the_tile() {
-        let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=4", "cols=64"]));
+        let (out, _) = apply("register_tile", &kernel(&product()), &with_knobs(&["rows=4", "cols=64"]));
         assert!(text(&out).contains("local acc_r: f32[4, 64] register(16)"), "{}", text(&out));
-        let why = refusals("register_tile", PRODUCT, &with_knobs(&["cols=40"]));
+        let why = refusals("register_tile", &product(), &with_knobs(&["cols=40"]));
         assert_eq!(why, ["contraction into acc: a tile of 40 columns by 16 lanes does not divide 64"]);
         assert_eq!(
-            refusals("register_tile", PRODUCT, &with_knobs(&["register_tile=0"])),
+            refusals("register_tile", &product(), &with_knobs(&["register_tile=0"])),
             ["contraction into acc: knob off"]
         );
     }
 
     #[test]
     fn rows_and_columns_that_remain_have_tiles() {
-        let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=3"]));
+        let (out, _) = apply("register_tile", &kernel(&product()), &with_knobs(&["rows=3"]));
         let made = text(&out);
         for part in ["for i1 in 0..5: free", "acc_r: f32[3, 64]", "acc_r_1: f32[1, 64]", "load A[kk_1 + 120]"] {
             assert!(made.contains(part), "{part}: {made}");
         }
-        let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=8", "cols=48"]));
+        let (out, _) = apply("register_tile", &kernel(&product()), &with_knobs(&["rows=8", "cols=48"]));
         let made = text(&out);
         for part in ["acc_r: f32[8, 48]", "acc_r_1: f32[8, 16]", "load B[kk_1*64 + (j2_5 + 48)]"] {
             assert!(made.contains(part), "{part}: {made}");
@@ -269,10 +258,10 @@ mod tests {
             ("B[kk*64 + j]", "B[j*8 + kk]", "an operand does not lie along n"),
             ("acc[i, j] = d", "acc[j, i] = d", "the accumulator's place is not one per row and column"),
         ] {
-            let changed = PRODUCT.replace(from, to);
+            let changed = product().replace(from, to);
             assert_eq!(refusals("register_tile", &changed, &context()), [format!("contraction into acc: {why}")]);
         }
-        let narrow = PRODUCT.replace("0..64", "0..1").replace("16, 64", "16, 1");
+        let narrow = product().replace("0..64", "0..1").replace("16, 64", "16, 1");
         let why = refusals("register_tile", &narrow, &context());
         assert_eq!(why, ["contraction into acc: 1 columns do not fill a vector"]);
     }

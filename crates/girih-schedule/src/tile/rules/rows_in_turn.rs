@@ -50,7 +50,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut nests: Vec<Vec<&For>> = vec![];
     primitives::look(p, &mut |_, f| {
-        if f.kind != LoopKind::Free || f.place != Place::None {
+        if !f.is_free_unplaced() {
             return f.place == Place::None;
         }
         let chain = edit::free_chain(f);
@@ -117,7 +117,7 @@ impl Row {
                 found = true;
             }
         }
-        walk::visit(body, &mut |s| row.product |= matches!(s, Stmt::For(f) if f.contraction.is_some()));
+        row.product = walk::contractions(body).next().is_some();
         found.then_some(row)
     }
 

@@ -105,7 +105,7 @@ fn shared(p: &Kernel, body: &[Stmt], ctx: &Context) -> Option<Result<(), String>
 /// True if a free loop, within serial ones at most, has at least `least` iterations and writes one of the arrays.
 fn long(body: &[Stmt], arrays: &[BufId], least: u64) -> bool {
     body.iter().any(|s| match s {
-        Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => {
+        Stmt::For(f) if f.is_free_unplaced() => {
             let trips = edit::free_chain(f).iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
             trips.is_some_and(|n| n >= least) && walk::effects(&f.body).bufs_written.iter().any(|b| arrays.contains(b))
         }

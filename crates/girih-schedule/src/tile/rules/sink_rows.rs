@@ -25,12 +25,8 @@ for i in 0..512: free                            for i in 0..512: free
 Rows of unknown length are taken to be long. Refuses rows that are shorter than a warp, and rows whose own work is more than a few
 statements without loops.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     if !p.open {
@@ -44,12 +40,8 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         let chain = edit::free_chain(inner);
         let site = axis_site(p, inner.axis);
         let over = edit::free_chain(f);
-        match over.last().map_or(Ok(()), |f| sink::legal(f)) {
-            Ok(()) => {
-                log.applied(site);
-                steps.extend(chain.iter().map(|f| Step::Sink { at: LoopRef { axis: f.axis, nth: 0 } }));
-            }
-            Err(why) => log.skipped(site, why),
+        if log.outcome(site, over.last().map_or(Ok(()), |f| sink::legal(f))).is_some() {
+            steps.extend(chain.iter().map(|f| Step::Sink { at: LoopRef { axis: f.axis, nth: 0 } }));
         }
     }
     steps
@@ -57,7 +49,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
 
 /// The loop over the elements of a row, where little is computed before it.
 fn rows(f: &For, lanes: u64) -> Option<&For> {
-    if f.kind != LoopKind::Free || f.place != Place::None {
+    if !f.is_free_unplaced() {
         return None;
     }
     let (last, before) = edit::free_chain(f).last()?.body.split_last()?;
@@ -69,7 +61,7 @@ fn rows(f: &For, lanes: u64) -> Option<&For> {
     let straight = chain.last()?.body.iter().all(|s| walk::bodies(s).is_empty());
     let scalars = !before.iter().any(|s| matches!(s, Stmt::Read { .. }));
     let fits = before.len() <= MOST && before.iter().all(again) && scalars && straight;
-    (fits && inner.kind == LoopKind::Free && inner.place == Place::None && !few).then_some(inner)
+    (fits && inner.is_free_unplaced() && !few).then_some(inner)
 }
 
 #[cfg(test)]

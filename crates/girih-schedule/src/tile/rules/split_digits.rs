@@ -71,10 +71,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             lines.push((site, made));
         }
         for (site, made) in lines.into_iter().rev() {
-            match made {
-                Ok(()) => script.log.applied(site),
-                Err(why) => script.log.skipped(site, why),
-            }
+            script.log.outcome(site, made);
         }
     }
 }

@@ -98,9 +98,7 @@ fn next(kernel: &Kernel, ctx: &Context, log: &mut Log, settled: &mut usize) -> O
 }
 
 fn loops_in(body: &[Stmt]) -> usize {
-    let mut loops = 0;
-    walk::visit(body, &mut |s| loops += usize::from(matches!(s, Stmt::For(_))));
-    loops
+    walk::loops(body).count()
 }
 
 enum Choice {
@@ -137,7 +135,7 @@ fn choose(kernel: &Kernel, ctx: &Context, at: LoopRef, f: &For, log: &mut Log) -
 
 /// Whether the only conditions of a short loop are those of loads of neighbours.
 fn turns_lanes_off(kernel: &Kernel, least: u32, f: &For, facts: &Refs) -> bool {
-    let short = edit::at_most(&f.hi).is_some_and(|n| n <= FEW) && f.kind == LoopKind::Free && f.place == Place::None;
+    let short = edit::at_most(&f.hi).is_some_and(|n| n <= FEW) && f.is_free_unplaced();
     if !short || !edit::can_be_off(kernel, least, &f.body) {
         return false;
     }

@@ -8,7 +8,7 @@ use crate::tile::{Context, boxes, conflicts};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "split_inner_for_swizzle",
     doc: "\
-Splits the rows of a buffer that TMA fills into parts of 128 bytes (64 or 32 where rows are no whole number of those), which lie one
+Splits the rows of a buffer that TMA fills into parts of 128 bytes (64 or 32 where rows are not a whole number of those), which lie one
 behind the other: a swizzle exchanges pieces of no longer rows. Each part is a box of its own.
 
 ```text
@@ -32,7 +32,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let name = &p.bufs[buf].name;
         match choose(&script.kernel, ctx, buf) {
             Ok(Some(step)) => {
-                if let Err(why) = script.attempt(|script| script.step(step)) {
+                if let Err(why) = script.try_step(step) {
                     script.log.skipped(name, why);
                 } else if let [parts, _, cols] = script.kernel.bufs[buf].shape[..] {
                     script.log.applied(format!("{name}: {parts} boxes of {cols} columns"));

@@ -8,9 +8,9 @@ use crate::tile::blocking::{Blocks, Extents, Types, blocks_of};
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{self, Cost, Product};
 use crate::tile::heuristics::blocking::ALIKE;
+use crate::tile::heuristics::cost::SECOND;
 use crate::tile::heuristics::cost::{FETCHED, LATENCY};
 use crate::tile::heuristics::split_matmul_k::{AHEAD, MASKED};
-use crate::tile::heuristics::split_reduction::SECOND;
 use crate::tile::matrix;
 use crate::tile::primitives::model::{self, split_k::Split};
 use crate::tile::primitives::names_of;
@@ -48,13 +48,8 @@ Knob: `split_k` (the number of parts; 1 turns the rule off). With it, products w
 Refuses contractions of kernels that have blocks for more than half of the multiprocessors, sums that no number of parts makes
 faster, sums whose length only the launch knows, and nests that hold other loops than those of the sum.
 ",
-    run,
+    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
 };
-
-fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
-    let steps = policy(plan, ctx, log);
-    model::run(plan, ctx, log, &steps)
-}
 
 fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
     let mut steps = vec![];
@@ -186,7 +181,7 @@ mod tests {
     use crate::tile::tests::{gpu, plan_of, split_by};
 
     fn split(plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
-        split_by(run, plan, ctx)
+        split_by(RULE.run, plan, ctx)
     }
 
     #[test]

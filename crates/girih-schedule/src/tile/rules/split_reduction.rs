@@ -8,10 +8,9 @@ use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::cost::SECOND;
 use crate::tile::heuristics::named;
-use crate::tile::heuristics::split_reduction::{
-    BLOCKS, BLOCKS_OF_CORES, SECOND, SHORTEST, SHORTEST_COLUMN, SHORTEST_OF_CORES,
-};
+use crate::tile::heuristics::split_reduction::{BLOCKS, BLOCKS_OF_CORES, SHORTEST, SHORTEST_COLUMN, SHORTEST_OF_CORES};
 use crate::tile::primitives::model;
 use crate::tile::primitives::names_of;
 use crate::tile::rows::ReducedRows;
@@ -48,18 +47,13 @@ Knob: `split_rows` (the number of parts; 1 turns the rule off).
 Refuses rows whose number or length only the launch knows, reductions in a fixed order, and kernels that do more than reduce rows
 and store results of that; on a CPU also rows whose elements are not contiguous.
 ",
-    run,
+    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
 };
 
 /// Elements of a part of a row. Long parts begin where threads may read several elements at once.
 fn each(length: u64, parts: u64) -> u64 {
     let each = length.div_ceil(parts.clamp(1, length.max(1))).max(1);
     if each < SHORTEST { each } else { each.next_multiple_of(SHORTEST) }
-}
-
-fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
-    let steps = policy(plan, ctx, log);
-    model::run(plan, ctx, log, &steps)
 }
 
 fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
@@ -182,7 +176,7 @@ mod tests {
     #[test]
     fn rows_are_folded_in_parts() {
         let (_, plan) = plan_of("torch.randn(3, 100000).mean(-1)");
-        let (out, log) = split_by(run, &plan, &gpu(&["split_rows=7"]));
+        let (out, log) = split_by(RULE.run, &plan, &gpu(&["split_rows=7"]));
         assert_eq!(log.applied, ["k_mean: 7 parts of 14336, as asked for"]);
         let text: String = out.unwrap().steps.iter().map(|s| print(&s.kernel, Dialect::Loop)).collect();
         let want = r#"loop kernel k_mean_parts(x: ptr f32, sum_parts: ptr f32) open:
@@ -206,12 +200,12 @@ mod tests {
 
     #[test]
     fn cores_share_few_long_rows() {
-        let log = |text: &str| split_by(run, &plan_of(text).1, &context()).1;
+        let log = |text: &str| split_by(RULE.run, &plan_of(text).1, &context()).1;
         assert_eq!(log("torch.randn(2, 1000000).mean(-1)").applied, ["k_mean: 15 parts of 67584, for 2 rows"]);
         // As many, whatever the number of threads.
         let mut ctx = context();
         ctx.target.axes.workers = 100;
-        let (_, of_many) = split_by(run, &plan_of("torch.randn(2, 1000000).mean(-1)").1, &ctx);
+        let (_, of_many) = split_by(RULE.run, &plan_of("torch.randn(2, 1000000).mean(-1)").1, &ctx);
         assert_eq!(of_many.applied, ["k_mean: 15 parts of 67584, for 2 rows"]);
         for (text, why) in [
             (
@@ -231,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_estimate_decides() {
-        let applied = |text: &str| split_by(run, &plan_of(text).1, &gpu(&[])).1.applied;
+        let applied = |text: &str| split_by(RULE.run, &plan_of(text).1, &gpu(&[])).1.applied;
         for text in ["torch.randn(4, 1000000).sum(-1)", "torch.randn(5000000).max()", "torch.randn(2, 300000).mean(-1)"]
         {
             let log = applied(text);
@@ -242,10 +236,10 @@ mod tests {
             ("torch.randn(400, 1000000).sum(-1)", "its 400 rows have blocks for 132 multiprocessors"),
             ("torch.randn(B, 1000000).sum(-1)", "how many rows there are is known at launch only"),
         ] {
-            let (out, log) = split_by(run, &plan_of(text).1, &gpu(&[]));
+            let (out, log) = split_by(RULE.run, &plan_of(text).1, &gpu(&[]));
             assert!(out.is_none() && log.skipped.iter().any(|(_, w)| w.contains(why)), "{text}: {:?}", log.skipped);
         }
-        let (out, _) = split_by(run, &plan_of("torch.randn(4, 1000000).sum(-1)").1, &gpu(&["split_rows=1"]));
+        let (out, _) = split_by(RULE.run, &plan_of("torch.randn(4, 1000000).sum(-1)").1, &gpu(&["split_rows=1"]));
         assert!(out.is_none());
     }
 }

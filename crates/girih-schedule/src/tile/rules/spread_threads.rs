@@ -42,7 +42,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let threads = u32::try_from(threads(p, ctx)).ok()?;
     let mut script = Script::new(p, ctx, log);
     // It refuses where nothing is left to be shared.
-    script.attempt(|script| script.step(Step::Bind { loops, to: To::Shared(threads) })).ok()?;
+    script.try_step(Step::Bind { loops, to: To::Shared(threads) }).ok()?;
     sites.into_iter().for_each(|site| script.log.applied(site));
     script.done()
 }
@@ -55,7 +55,7 @@ pub(in crate::tile) fn threads(p: &Kernel, ctx: &Context) -> i64 {
         if f.place == Place::Thread {
             let own = f.combine.as_ref().map_or(f.hi.as_const().unwrap_or(0), |c| c.ways.into());
             chosen = chosen.max(Some(own));
-        } else if f.kind == LoopKind::Free && f.place == Place::None {
+        } else if f.is_free_unplaced() {
             let elements = edit::free_chain(f).iter().try_fold(1i64, |n, f| n.checked_mul(f.hi.as_const()?));
             let elements = elements.and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX);
             most = most.max(elements);

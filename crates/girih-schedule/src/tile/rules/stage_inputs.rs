@@ -58,7 +58,7 @@ for i in 0..128: free                            stage a_s: f32[128, 32] shared
 ```
 
 Where the matrix unit has no product of what is loaded, operands are held as the narrowest type of its that has all their numbers,
-so that the product stays the same: f8 as f16 where there are no products of f8, f4 as f8 or f16, f4 times their scales as f16
+so that the product stays the same: f8 as f16 where the machine has no products of f8, f4 as f8 or f16, f4 times their scales as f16
 or bf16, f8 times powers of two as tf32, and integers of 4 bits as those of 8.
 
 The copy stands directly before the nest, inside the loops the operand depends on; on a GPU before a serial loop each iteration
@@ -118,7 +118,7 @@ fn stage(script: &mut Script, at: LoopRef, site: &str, choice: Choice) {
         let tried = forms.and_then(|forms| {
             let mut refused = String::new();
             for how in forms {
-                match script.attempt(|script| script.step(Step::StageRead { at, side, how })) {
+                match script.try_step(Step::StageRead { at, side, how }) {
                     Ok(_) => return Ok(how),
                     Err(why) => refused = why,
                 }
@@ -245,30 +245,22 @@ fn fine_in_place(
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, refusals, schedule, text, with_knobs};
+    use crate::tile::tests::{apply, context, contraction, kernel, refusals, schedule, text, with_knobs};
 
-    const PLAIN: &str = r#"loop kernel k(A: ptr f32, B: ptr f32):
-  local acc: f32[8, 32]
-  for i in 0..8: free
-    for j in 0..32: free
-      for kk in 0..64: reduce contraction m=i n=j k=kk a=a b=b acc=acc
-        a: f32 = load A[i*64 + kk]
-        b: f32 = load B[kk*32 + j]
-        c: f32 = acc[i, j]
-        d: f32 = fma(a, b, c)
-        acc[i, j] = d
-"#;
+    fn plain() -> String {
+        contraction([8, 32, 64], "A[i*64 + kk]", "B[kk*32 + j]")
+    }
 
     #[test]
     fn operands_read_once_or_lying_well_stay_in_place() {
         assert_eq!(
-            refusals("stage_inputs", PLAIN, &context()),
+            refusals("stage_inputs", &plain(), &context()),
             [
                 "contraction into acc, operand a: each element is read once, in place",
                 "contraction into acc, operand b: each element is read once, in place"
             ]
         );
-        let local = PLAIN.replace("8, 32", "128, 128").replace("0..8", "0..128").replace("0..32", "0..128");
+        let local = plain().replace("8, 32", "128, 128").replace("0..8", "0..128").replace("0..32", "0..128");
         let local = local.replace("  local acc", "  local x: f32[128, 64]\n  local y: f32[64, 32]\n  local acc");
         let local = local.replace("load A[i*64 + kk]", "x[i, kk]").replace("load B[kk*32 + j]", "y[kk, j]");
         let why = refusals("stage_inputs", &local, &context());
@@ -279,7 +271,7 @@ mod tests {
 
     #[test]
     fn long_rows_and_ready_panels_stay_in_place() {
-        let large = PLAIN.replace("8, 32", "128, 128").replace("0..8", "0..128").replace("0..32", "0..128");
+        let large = plain().replace("8, 32", "128, 128").replace("0..8", "0..128").replace("0..32", "0..128");
         let panels = large.replace("B[kk*32 + j]", "B[(j//32)*2048 + kk*32 + j%32]");
         assert_eq!(
             refusals("stage_inputs", &panels, &context()),
@@ -299,10 +291,10 @@ mod tests {
     #[test]
     fn what_depends_on_both_axes_or_is_ordered_stays() {
         let both =
-            PLAIN.replace("A[i*64 + kk]", "A[i*64 + kk + j]").replace("0..8", "0..64").replace("8, 32", "64, 32");
+            plain().replace("A[i*64 + kk]", "A[i*64 + kk + j]").replace("0..8", "0..64").replace("8, 32", "64, 32");
         let why = refusals("stage_inputs", &both, &with_knobs(&["stage_b=0"]));
         assert_eq!(why[0], "contraction into acc, operand a: it depends on n");
-        let ordered = PLAIN.replace("load A[i*64 + kk]", "load A[i*64 + kk] acquire");
+        let ordered = plain().replace("load A[i*64 + kk]", "load A[i*64 + kk] acquire");
         let why = refusals("stage_inputs", &ordered, &context());
         assert_eq!(why[0], "contraction into acc, operand a: its load is ordered");
     }

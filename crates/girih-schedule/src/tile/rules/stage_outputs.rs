@@ -48,14 +48,11 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let [rows, cols] = results.shape;
         let done = fits(ctx, &results).and_then(|()| match by_tma(&mut script, at) {
             Ok(()) => Ok("by TMA".to_string()),
-            Err(why) => script
-                .attempt(|script| script.step(Step::StageResults { at, by: By::Threads }))
-                .map(|_| format!("by all threads: {why}")),
+            Err(why) => {
+                script.try_step(Step::StageResults { at, by: By::Threads }).map(|_| format!("by all threads: {why}"))
+            }
         });
-        match done {
-            Ok(how) => script.log.applied(format!("{name}: {rows} x {cols}, {how}")),
-            Err(why) => script.log.skipped(name, why),
-        }
+        script.log.described(&name, done.map(|how| format!("{rows} x {cols}, {how}")));
     }
     script.done()
 }
@@ -104,7 +101,7 @@ fn by_tma(script: &mut Script<'_>, at: LoopRef) -> Result<(), String> {
     if ctx.target.has(Capability::TensorCopies) && !(ctx.knobs.tma && ctx.knobs.swizzle) {
         return Err("a knob is off".into());
     }
-    script.attempt(|script| script.step(Step::StageResults { at, by: By::Tma })).map(drop)
+    script.try_step(Step::StageResults { at, by: By::Tma }).map(drop)
 }
 
 /// True if a buffer is the sum of a product that the matrix unit computes.

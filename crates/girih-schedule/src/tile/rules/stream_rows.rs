@@ -45,14 +45,12 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     for s in &p.body {
         let (Stmt::For(first), Some(nest)) = (s, StreamNest::of(s)) else { continue };
         let chosen = nest.and_then(|nest| choose(p, ctx, &nest));
-        match chosen.and_then(|step| script.attempt(|script| script.step(step))) {
-            Ok(_) => script.log.applied(axis_site(p, first.axis)),
-            Err(why) => script.log.skipped(axis_site(p, first.axis), why),
-        }
+        let made = chosen.and_then(|step| script.try_step(step));
+        script.log.outcome(axis_site(p, first.axis), made);
     }
     for at in growing(&script.kernel) {
         let site = axis_site(&script.kernel, at.axis);
-        if script.attempt(|script| script.step(Step::Reverse { loops: vec![at] })).is_ok() {
+        if script.try_step(Step::Reverse { loops: vec![at] }).is_ok() {
             script.log.applied(format!("{site}: its last blocks, which take longest, come first"));
         }
     }

@@ -45,13 +45,8 @@ Knob: `swap` (0 turns the rule off).
 Refuses right operands that are weights or lie well along the columns, operands in no order, extents that are not constants, rows that fill no
 vector, and products for which it saves too little.
 ",
-    run,
+    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
 };
-
-fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
-    let steps = policy(plan, ctx, log);
-    model::run(plan, ctx, log, &steps)
-}
 
 fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
     let mut steps = vec![];
@@ -288,8 +283,8 @@ mod tests {
     fn swapped(expression: &str, ctx: &Context) -> Result<String, String> {
         let (_, plan) = plan_of(expression);
         let mut log = Log::default();
-        let Some(out) = run(&plan, ctx, &mut log) else { return Err(log.skipped.remove(0).1) };
-        let again = run(&out, ctx, &mut Log::default());
+        let Some(out) = (RULE.run)(&plan, ctx, &mut log) else { return Err(log.skipped.remove(0).1) };
+        let again = (RULE.run)(&out, ctx, &mut Log::default());
         assert!(again.is_none(), "{expression}: a second run changes something");
         assert_eq!(verify(&out.steps[0].kernel, Dialect::Loop), []);
         Ok(print(&out.steps[0].kernel, Dialect::Loop))

@@ -26,12 +26,8 @@ Knob: `swizzle` (0 turns the rule off).
 Refuses rows that are not 32, 64 or 128 bytes long, buffers that are not a multiple of eight times as long, and buffers without bank
 conflicts.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let filled = boxes::filled(p);

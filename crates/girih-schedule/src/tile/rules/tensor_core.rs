@@ -38,7 +38,7 @@ Knobs: `tensor_core` (0 turns the rule off), `tf32`, `threads`, `rows`, `cols`.
 
 Takes f16, bf16 and, where the target has them, f8 with sums in f32, f32 that the program rounds to tf32, f32 cut off to tf32 where
 the knob `tf32` allows it, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
-memory, and tiles that are no multiple of 16 rows, 8 columns and 32 bytes of the sum.
+memory, and tiles that are not a multiple of 16 rows, 8 columns and 32 bytes of the sum.
 ",
     run,
 };
@@ -50,41 +50,28 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             continue;
         }
         let site = format!("rows of {}", p.bufs[acc].name);
-        match rows(&mut script, acc) {
-            Ok(said) => script.log.applied(format!("{site}: {said}")),
-            Err(why) => script.log.refused(site, Refusal::from(why)),
-        }
+        let made = rows(&mut script, acc);
+        script.log.described(site, made);
     }
     for acc in accumulators(&script.kernel) {
         let site = format!("contraction into {}", p.bufs[acc].name);
         let chosen = share(&script.kernel, ctx, acc).and_then(|(at, warps)| {
             let before = script.kernel.clone();
             let step = Step::Tensorize { loops: vec![at], unit: Unit::Warps(warps) };
-            script.attempt(|script| script.step(step))?;
+            script.try_step(step)?;
             let each = warps.each(accumulator::matrix(&before, acc)?);
             let said = accumulator::said(&before, &script.kernel, acc, each);
             Ok(format!("{said}, {} x {} warps", warps.down, warps.across))
         });
-        match chosen {
-            Ok(said) => script.log.applied(format!("{site}: {said}")),
-            Err(why) => script.log.refused(site, why),
-        }
+        script.log.described(site, chosen);
     }
     script.done()
 }
 
 /// True if a nest folds what it reads of a tile.
 fn is_folded(kernel: &Kernel, tile: BufId) -> bool {
-    let mut found = false;
-    walk::visit(&kernel.body, &mut |s| {
-        if let Stmt::For(f) = s
-            && f.kind == LoopKind::Reduce
-            && f.combine.is_some()
-        {
-            found |= walk::refs(&f.body).bufs_read.contains(&tile);
-        }
-    });
-    found
+    let mut folds = walk::loops(&kernel.body).filter(|f| f.kind == LoopKind::Reduce && f.combine.is_some());
+    folds.any(|f| walk::refs(&f.body).bufs_read.contains(&tile))
 }
 
 /// Gives the rows of a product to the most warps that share them.
@@ -105,7 +92,7 @@ fn rows(script: &mut Script<'_>, acc: BufId) -> Result<String, String> {
         true
     });
     let loops = vec![at.ok_or("no loop sums it up")?];
-    script.attempt(|script| script.step(Step::Tensorize { loops, unit: Unit::Rows(warps) }))?;
+    script.try_step(Step::Tensorize { loops, unit: Unit::Rows(warps) })?;
     Ok(said)
 }
 
@@ -124,7 +111,7 @@ fn share(kernel: &Kernel, ctx: &Context, acc: BufId) -> Result<(LoopRef, Warps),
 }
 
 fn warps_of(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String> {
-    let not_whole = || format!("{m} x {n} is no whole number of 16 x {least} elements for its threads");
+    let not_whole = || format!("{m} x {n} is not a whole number of 16 x {least} elements for its threads");
     let own =
         Warps::of([m, n], least, ctx.knobs.threads.into(), ctx.target.axes.threads.into()).ok_or_else(not_whole)?;
     let [r, c] = own.each([m, n]);
@@ -136,7 +123,7 @@ fn warps_of(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String
     if whole && fits {
         Ok(made)
     } else {
-        Err(format!("tiles of {rows} x {cols} for each thread are no products of warps"))
+        Err(format!("tiles of {rows} x {cols} for each thread are not products of warps"))
     }
 }
 
@@ -227,7 +214,7 @@ mod tests {
         let (out, _) = apply("tensor_core", &kernel(PRODUCT), &gpu(&["rows=4", "cols=8"]));
         assert!(text(&out).contains("local acc: f32[64, 4, 8] private"), "{}", text(&out));
         for (knobs, why) in [
-            (&["rows=3"][..], "tiles of 3 x 8 for each thread are no products of warps"),
+            (&["rows=3"][..], "tiles of 3 x 8 for each thread are not products of warps"),
             (&["tensor_core=0"], "knob off"),
         ] {
             assert_eq!(refusals("tensor_core", PRODUCT, &gpu(knobs)), [format!("contraction into acc: {why}")]);
@@ -237,12 +224,12 @@ mod tests {
     #[test]
     fn what_the_matrix_unit_does_not_have_is_refused() {
         for (from, to, why) in [
-            ("32, 64]", "32, 60]", "32 x 60 is no whole number of 16 x 8 elements for its threads"),
-            ("0..32: reduce", "0..24: reduce", "it is no whole number of the matrix unit's products"),
+            ("32, 64]", "32, 60]", "32 x 60 is not a whole number of 16 x 8 elements for its threads"),
+            ("0..32: reduce", "0..24: reduce", "the product does not split into those of the matrix unit"),
             (
                 "local a: f16[32, 32] shared",
                 "local a: f16[32, 36] shared",
-                "the rows of an operand are no multiple of 16 bytes",
+                "the rows of an operand are not a multiple of 16 bytes",
             ),
             (
                 "x1: f32 = f32(x)",

@@ -56,9 +56,10 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut script = Script::new(p, ctx, log);
     for at in 0..p.body.len() {
         let Some((site, chosen)) = choose(&script.kernel, ctx, at) else { continue };
-        let done = chosen.and_then(|(step, cost)| script.attempt(|script| script.step(step)).map(|_| cost));
+        let done = chosen.and_then(|(step, cost)| script.try_step(step).map(|_| cost));
         match done {
-            Ok(cost) => script.log.applied(site + &cost.map_or(String::new(), |cost| format!(": {cost}"))),
+            Ok(None) => script.log.applied(site),
+            Ok(Some(cost)) => script.log.applied(format!("{site}: {cost}")),
             Err(why) => script.log.skipped(site, why),
         }
     }

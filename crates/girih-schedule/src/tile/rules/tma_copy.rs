@@ -31,7 +31,7 @@ Knob: `tma` (0 turns the rule off).
 
 Refuses copies that are not a box of a tensor: copies that compute, masks that are more than the ends of dimensions, arrays or rows
 that are not known to begin at multiples of 16 bytes, more than 256 elements along a dimension; rows that threads would read
-below each other and that are no multiple of 32 bytes, since TMA leaves no gaps between rows and a swizzle exchanges
+below each other and that are not a multiple of 32 bytes, since TMA leaves no gaps between rows and a swizzle exchanges
 pieces of such rows only; loops in other loops, and kernels that store before the loop.
 ",
     run,
@@ -46,12 +46,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             Err(why) => Err(why.clone()),
             Ok(_) => banks(p, ctx, stage.buf, stage.readers),
         };
-        match why {
-            Ok(()) => {
-                log.applied(name);
-                bufs.push(stage.buf);
-            }
-            Err(why) => log.skipped(name, why),
+        if log.outcome(name, why).is_some() {
+            bufs.push(stage.buf);
         }
     }
     if bufs.is_empty() {
@@ -77,33 +73,18 @@ fn banks(kernel: &Kernel, ctx: &Context, buf: BufId, readers: &[Stmt]) -> Result
 
 /// True if the matrix unit, which reads eight rows at once, multiplies the elements of a buffer.
 fn products(kernel: &Kernel, ctx: &Context, buf: BufId, readers: &[Stmt]) -> bool {
-    let mut found = false;
-    walk::visit(readers, &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(c) = &f.contraction
-        {
-            let reads = f.body.iter().any(|s| matches!(s, Stmt::Read { buf: b, .. } if *b == buf));
-            found |= reads && matrix::taken(kernel, ctx, buf, c.acc).is_some();
-        }
-    });
-    found && ctx.knobs.tensor_core
+    let reads = |f: &For| f.body.iter().any(|s| matches!(s, Stmt::Read { buf: b, .. } if *b == buf));
+    let taken = |acc| matrix::taken(kernel, ctx, buf, acc).is_some();
+    ctx.knobs.tensor_core && walk::contractions(readers).any(|(f, c)| reads(f) && taken(c.acc))
 }
 
 /// True if a contraction reads a buffer whose rows run along its sum: threads have different rows, so they read elements that lie
 /// below each other.
 fn down(buf: BufId, readers: &[Stmt]) -> bool {
-    let mut found = false;
-    walk::visit(readers, &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(c) = &f.contraction
-        {
-            let along = |ix: &Ix| c.k.iter().any(|k| ix.has_axis(*k));
-            let reads =
-                |s: &Stmt| matches!(s, Stmt::Read { buf: b, idx, .. } if *b == buf && idx.last().is_some_and(along));
-            found |= f.body.iter().any(reads);
-        }
-    });
-    found
+    walk::contractions(readers).any(|(f, c)| {
+        let along = |ix: &Ix| c.k.iter().any(|k| ix.has_axis(*k));
+        f.body.iter().any(|s| matches!(s, Stmt::Read { buf: b, idx, .. } if *b == buf && idx.last().is_some_and(along)))
+    })
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     }
     let (names, mut found) = (Names::of(p), vec![]);
     primitives::look(p, &mut |_, f| {
-        if f.kind != LoopKind::Free || f.place != Place::None {
+        if !f.is_free_unplaced() {
             return true;
         }
         let chain = edit::free_chain(f);
@@ -99,10 +99,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
                 Ok(())
             })
         });
-        match made {
-            Ok(()) => script.log.applied(site),
-            Err(why) => script.log.skipped(site, why),
-        }
+        script.log.outcome(site, made);
     }
     script.done()
 }

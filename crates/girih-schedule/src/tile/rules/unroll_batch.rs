@@ -37,7 +37,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     // An accumulator with several batches loses one at a time.
     while let Some(buf) = batched(&script.kernel, &refused) {
         let Buf { name, shape, .. } = script.kernel.bufs[buf].clone();
-        match script.attempt(|script| script.step(Step::Unbatch { buf })) {
+        match script.try_step(Step::Unbatch { buf }) {
             Ok(_) => script.log.applied(format!("contraction into {name}: {} products", shape[0])),
             Err(why) => {
                 script.log.skipped(format!("contraction into {name}"), why);
@@ -50,17 +50,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 /// An accumulator that is more than a matrix.
 fn batched(p: &Kernel, refused: &BTreeSet<BufId>) -> Option<BufId> {
-    let mut found = None;
-    walk::visit(&p.body, &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(c) = &f.contraction
-            && p.bufs[c.acc].shape.len() > 2
-            && !refused.contains(&c.acc)
-        {
-            found.get_or_insert(c.acc);
-        }
-    });
-    found
+    let mut accs = walk::contractions(&p.body).map(|(_, c)| c.acc);
+    accs.find(|acc| p.bufs[*acc].shape.len() > 2 && !refused.contains(acc))
 }
 
 #[cfg(test)]

@@ -35,12 +35,8 @@ along the row are then computed together.
 Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or of unknown size, folds that
 hold anything but loads and arithmetic, and results or loads that lie apart.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     if !p.open {
@@ -48,7 +44,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     }
     let (facts, mut steps) = (p.facts(), vec![]);
     look(p, &mut |at, f| {
-        if f.kind != LoopKind::Free || f.place != Place::None {
+        if !f.is_free_unplaced() {
             return true;
         }
         let chain = edit::free_chain(f);
@@ -57,12 +53,8 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             return true;
         }
         let site = axis_site(p, inner.axis);
-        match windows::expand(&mut p.clone(), ctx, &facts, f, None) {
-            Ok((_, together)) => {
-                log.applied(site);
-                steps.push(Step::Windows { at, together });
-            }
-            Err(why) => log.skipped(site, why),
+        if let Some((_, together)) = log.outcome(site, windows::expand(&mut p.clone(), ctx, &facts, f, None)) {
+            steps.push(Step::Windows { at, together });
         }
         false
     });

@@ -33,12 +33,8 @@ Refuses when the loop holds control flow, atomics, ordered accesses or prints; w
 element each time, or to all of the next few; when an address is computed per element; when the order of its reduction is
 fixed; when it only moves elements that lie apart; and when it runs too few times to fill a vector.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     if !ctx.knobs.vectorise {
@@ -52,12 +48,8 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             return true;
         }
         let site = axis_site(p, f.axis);
-        match vector::legal(p, f).and_then(|()| lanes(p, ctx, f)) {
-            Ok(of) => {
-                log.applied(site);
-                steps.entry(of).or_default().push(at);
-            }
-            Err(why) => log.skipped(site, why),
+        if let Some(of) = log.outcome(site, vector::legal(p, f).and_then(|()| lanes(p, ctx, f))) {
+            steps.entry(of).or_default().push(at);
         }
         false
     });

@@ -34,12 +34,8 @@ Knob: `warp_specialize` (1 asks for it of every pipeline: measure whether it pay
 Refuses pipelines of one slot, pipelines that threads fill, pipelines that compute values that threads share, and kernels in which
 all threads of a block reduce something together.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let folds = pipeline::folds_together(p);

@@ -33,12 +33,8 @@ Refuses right operands that TMA does not bring to shared memory with a swizzle; 
 have no such products. The products of sm_100a, `tcgen05`, have their sums in tensor memory, from which threads must copy them
 before use; there single warps multiply.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut loops = vec![];
@@ -48,12 +44,8 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             Err(_) => "a product".to_string(),
         };
         let grouped = if ctx.knobs.wgmma { warpgroup::grouped(p, ctx, f, thread) } else { Err("knob off".into()) };
-        match grouped {
-            Ok(text) => {
-                log.applied(format!("{name}: {text}"));
-                loops.push(at);
-            }
-            Err(why) => log.skipped(name, why),
+        if log.described(name, grouped) {
+            loops.push(at);
         }
     }
     if loops.is_empty() { vec![] } else { vec![Step::Tensorize { loops, unit: Unit::Warpgroup }] }

@@ -29,12 +29,8 @@ groups of neighbours. Arrays of a model start at multiples of 16 bytes; arrays o
 Refuses loops of other lengths than 2, 4, 8 and 16, accesses that do not start at a multiple of their size, and accesses whose mask
 may hold for only some of their elements.
 ",
-    run,
+    run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
-
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut steps: BTreeMap<u32, Vec<LoopRef>> = BTreeMap::new();

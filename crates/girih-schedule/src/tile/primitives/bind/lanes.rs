@@ -22,11 +22,11 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip};
 use crate::tile::numbered::Numbered;
-use crate::tile::primitives::line::{LoopRef, find};
+use crate::tile::primitives::line::{LoopRef, loop_at};
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef) -> Result<(), String> {
     let seen = kernel.clone();
-    let target = find(&seen, at).ok_or("the loop stands there no more")?;
+    let target = loop_at(&seen, at)?;
     let [warp, most] = [ctx.target.axes.lanes, ctx.target.axes.threads].map(u64::from);
     let lanes = const_trip(target).filter(|n| n.is_power_of_two() && (2..=warp).contains(n));
     let lanes = lanes.ok_or_else(|| format!("expected a power of two of iterations, from 2 to {warp}"))?;
@@ -129,7 +129,7 @@ impl<'a> Rows<'a> {
             _ => None,
         });
         let (Some(written), None) = (written.next(), written.next()) else { return None };
-        let all = first.place == Place::None && first.kind == LoopKind::Free;
+        let all = first.is_free_unplaced();
         let uses = walk::buffer_uses(inner).get(&buf).is_some_and(|u| u.reads == 0);
         let of = |axis: AxisId| {
             let at = read.iter().position(|ix| *ix == Ix::Axis(axis))?;

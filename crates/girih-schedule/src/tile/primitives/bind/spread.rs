@@ -18,10 +18,11 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::index::{Facts, simplify};
+use crate::index::Facts;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::primitives::line::{LoopRef, look_where};
+use crate::tile::primitives::split::Pieces;
 use crate::tile::tile_nest::check_bounds;
 use crate::tile::{Context, edit, wide};
 
@@ -41,7 +42,7 @@ pub fn nests(kernel: &Kernel) -> Vec<(LoopRef, &For)> {
 }
 
 fn is_nest(f: &For) -> bool {
-    f.kind == LoopKind::Free && f.place == Place::None
+    f.is_free_unplaced()
 }
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], threads: u32) -> Result<(), String> {
@@ -56,11 +57,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], threads: u32
     }
     let body = std::mem::take(&mut kernel.body);
     let mut used = FxHashSet::default();
-    walk::visit(&body, &mut |s| {
-        walk::each_use(s, &mut |v| {
-            used.insert(v);
-        })
-    });
+    walk::visit(&body, &mut |s| walk::each_use(s, &mut |v| _ = used.insert(v)));
     let facts = kernel.facts();
     let mut spread = Spread { ctx, threads: threads.into(), facts, kernel, used, changed: false };
     let body = spread.body(body);
@@ -178,24 +175,52 @@ impl Spread<'_> {
         let enough = |n: Option<i64>| n.is_some_and(|n| n >= self.threads);
         let numbered = wide::numbered(self.kernel, self.ctx, &chain, &facts, &enough);
         let Some((numbered, body)) = numbered else { return Stmt::For(Box::new(f.clone())) };
-        let total = &numbered.total;
-        let threads = total.as_const().map_or(self.threads, |n| n.clamp(1, self.threads));
-        let t = self.kernel.axes.push(Axis { name: "t".into(), from: None });
-        facts.set_axis(t, &Ix::Const(0), &Ix::Const(threads));
-        let rounds = simplify(&Ix::ceil_div(total.clone(), Ix::Const(threads)), &facts);
-        let several = !rounds.is_const(1);
-        let e = several.then(|| self.kernel.axes.push(Axis { name: "e".into(), from: None }));
-        let own = match e {
-            Some(e) => {
-                facts.set_axis(e, &Ix::Const(0), &rounds);
-                Ix::add(Ix::mul(Ix::Axis(e), Ix::Const(threads)), Ix::Axis(t))
-            }
-            None => Ix::Axis(t),
-        };
-        let mut body = numbered.body(self.kernel, body, &own, threads, &facts);
-        if let Some(e) = e {
-            body = vec![edit::free_loop(e, rounds, body)];
+        let threads = numbered.total.as_const().map_or(self.threads, |n| n.clamp(1, self.threads));
+        let rounds = Rounds::new(self.kernel, numbered.total.clone(), threads, &mut facts);
+        let body = numbered.body(self.kernel, body, &rounds.number(), threads, &facts);
+        rounds.around(f, body, |_| {})
+    }
+}
+
+/// How threads share the numbers of a nest's elements: neighbours take neighbouring numbers, round after round.
+pub struct Rounds {
+    pub thread: AxisId,
+    threads: i64,
+    /// The loop over the rounds, with how many there are; `None` of one.
+    loops: Option<(AxisId, Ix)>,
+}
+
+impl Rounds {
+    /// Enters the ranges of its axes into `facts`.
+    pub fn new(kernel: &mut Kernel, total: Ix, threads: i64, facts: &mut Facts) -> Rounds {
+        let mut axis = |name: &str| kernel.axes.push(Axis { name: name.into(), from: None });
+        let thread = axis("t");
+        facts.set_axis(thread, &Ix::Const(0), &Ix::Const(threads));
+        let count = Pieces::new(total, threads).count(facts);
+        let loops = (!count.is_const(1)).then(|| (axis("e"), count));
+        if let Some((e, count)) = &loops {
+            facts.set_axis(*e, &Ix::Const(0), count);
         }
-        edit::loop_with(t, Ix::Const(threads), body, |f| f.place = Place::Thread)
+        Rounds { thread, threads, loops }
+    }
+
+    /// The round, from 0 on.
+    pub fn round(&self) -> Ix {
+        self.loops.as_ref().map_or(Ix::Const(0), |(e, _)| Ix::Axis(*e))
+    }
+
+    /// The number that a thread takes in a round.
+    pub fn number(&self) -> Ix {
+        Ix::add(Ix::mul(self.round(), Ix::Const(self.threads)), Ix::Axis(self.thread))
+    }
+
+    /// The loops over threads and rounds around what is done with an element of a nest or reduction `f`.
+    pub fn around(self, f: &For, mut body: Vec<Stmt>, of_round: impl FnOnce(&mut For)) -> Stmt {
+        if let Some((e, count)) = self.loops {
+            body = vec![edit::loop_with(e, count, body, of_round)];
+        }
+        edit::loop_with(self.thread, Ix::Const(self.threads), body, |l| {
+            (l.place, l.kind, l.combine) = (Place::Thread, f.kind, f.combine.clone());
+        })
     }
 }

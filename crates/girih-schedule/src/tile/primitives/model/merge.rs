@@ -24,7 +24,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<AxisId, String> {
         made = Some(merged.axis);
         Ok(vec![Stmt::For(Box::new(merged))])
     })?;
-    made.ok_or_else(|| "the loop stands there no more".into())
+    made.ok_or_else(|| "the loop is gone".into())
 }
 
 /// The loop that a reduction holds and nothing else, where the two can be merged.

@@ -16,13 +16,13 @@ pub mod split_k;
 pub mod split_rows;
 pub mod swap;
 
-use super::line::{Line, LoopRef, Scope, find};
-use super::suggestion;
+use super::line::{Line, LoopRef, holds, loop_at};
+use super::part::{Part, Reader, Target, number};
 use crate::base::rule::Log;
+use crate::base::words::suggestion;
 use crate::loops::ir::*;
 use crate::loops::model::{ArrayId, Plan, StepArg};
 use crate::loops::print::Namer;
-use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::tile_nest::OpenNest;
 
@@ -46,21 +46,20 @@ impl Step {
         | Step::Pack { kernel, .. }
         | Step::SplitK { kernel, .. }) = self;
         let step = place(plan, kernel).map(|at| &plan.steps[at]);
-        let of = |name: String| format!("{kernel}.{name}");
-        let name =
-            |at: &LoopRef| vec![of(step.as_ref().map_or("?".into(), |step| Scope::new(&step.kernel).name_of(*at)))];
-        let flag = |on: bool, word: &'static str| if on { word } else { "" };
-        match self {
-            Step::Merge { at, .. } => Line::new("merge", name(at), &[], &[]),
-            Step::Swap { at, batch, .. } => Line::new("swap", name(at), &[&flag(*batch, "batch")], &[]),
-            Step::SplitK { at, length, .. } => Line::new("split_k", name(at), &[length], &[]),
+        let name = |at: &LoopRef| step.as_ref().map_or("?".into(), |step| at.name(&Namer::new(&step.kernel)));
+        let words = |on: bool, word: &str| if on { vec![word.to_string()] } else { vec![] };
+        let (word, names, by) = match self {
+            Step::Merge { at, .. } => ("merge", vec![name(at)], vec![]),
+            Step::Swap { at, batch, .. } => ("swap", vec![name(at)], words(*batch, "batch")),
+            Step::SplitK { at, length, .. } => ("split_k", vec![name(at)], words(true, &length.to_string())),
             Step::Pack { arrays, pairs, .. } => {
                 let known = step.as_ref().map_or(vec![], |step| named(step));
                 let one = |id: &ArrayId| known.iter().find(|(_, array)| array == id).map_or("?", |(name, _)| name);
-                let names = arrays.iter().map(|id| of(one(id).to_string())).collect();
-                Line::new("pack", names, &[&flag(*pairs, "pairs")], &[])
+                ("pack", arrays.iter().map(|id| one(id).to_string()).collect(), words(*pairs, "pairs"))
             }
-        }
+        };
+        let targets = names.into_iter().map(|name| format!("{kernel}.{name}")).collect();
+        Line { targets, by, ..Line::new(word) }
     }
 
     /// The step that a line states of a plan.
@@ -83,23 +82,16 @@ impl Step {
         let kernel = kernel.ok_or_else(form)?.to_string();
         let step = place(plan, &kernel).map(|at| &plan.steps[at])?;
         let own = Line { targets, ..line.clone() };
-        let loop_of = || Scope::new(&step.kernel).loop_of(&own);
-        Ok(match line.word.as_str() {
-            "merge" => {
-                line.flags(0, [])?;
-                Step::Merge { at: loop_of()?, kernel }
-            }
-            "swap" => {
-                let [batch] = line.flags(0, ["batch"])?;
-                Step::Swap { at: loop_of()?, kernel, batch }
-            }
+        let mut parts = Reader::new(&own, &step.kernel);
+        let at = |parts: &mut Reader<'_>| LoopRef::read(parts, number("", 1));
+        let step = match line.word.as_str() {
+            "merge" => Step::Merge { at: at(&mut parts)?, kernel },
+            "swap" => Step::Swap { at: at(&mut parts)?, batch: parts.flag("batch"), kernel },
             "split_k" => {
-                line.flags(1, [])?;
-                let length = line.number(0, "how many iterations a part has", 1)?;
-                Step::SplitK { at: loop_of()?, kernel, length }
+                let at = at(&mut parts)?;
+                Step::SplitK { at, length: parts.number("how many iterations a part has", 1)?, kernel }
             }
             _ => {
-                let [pairs] = line.flags(0, ["pairs"])?;
                 let known = named(step);
                 let one = |name: &String| {
                     let found = known.iter().find(|(known, _)| known == name).map(|(_, id)| *id);
@@ -107,9 +99,11 @@ impl Step {
                     found.ok_or_else(|| format!("unknown array `{name}`; {}", others()))
                 };
                 let arrays = own.targets.iter().map(one).collect::<Result<_, String>>()?;
-                Step::Pack { kernel, arrays, pairs }
+                Step::Pack { kernel, arrays, pairs: parts.flag("pairs") }
             }
-        })
+        };
+        parts.end()?;
+        Ok(step)
     }
 
     /// Changes the plan. A step that is refused changes nothing.
@@ -153,16 +147,9 @@ fn named(step: &crate::loops::model::Step) -> Vec<(String, ArrayId)> {
 
 /// The nest of contractions whose sum a loop is, and where it stands in the kernel.
 fn nest_of(kernel: &Kernel, at: LoopRef) -> Result<(usize, OpenNest<'_>), String> {
-    let f = find(kernel, at).ok_or("the loop stands there no more")?;
-    let holds = |s: &Stmt| {
-        let mut found = false;
-        walk::visit(std::slice::from_ref(s), &mut |s| {
-            found |= matches!(s, Stmt::For(l) if std::ptr::eq(&raw const **l, f))
-        });
-        found
-    };
+    let f = loop_at(kernel, at)?;
     let not_a_sum = "it is not the loop of a sum, the outermost if there are several";
-    let place = kernel.body.iter().position(holds).ok_or(not_a_sum)?;
+    let place = kernel.body.iter().position(|s| holds(std::slice::from_ref(s), f)).ok_or(not_a_sum)?;
     let nest = OpenNest::of(&kernel.body[place]).ok_or(not_a_sum)??;
     match nest.sums.iter().any(|sum| sum.loops.first().is_some_and(|first| std::ptr::eq(*first, f))) {
         true => Ok((place, nest)),
@@ -170,11 +157,17 @@ fn nest_of(kernel: &Kernel, at: LoopRef) -> Result<(usize, OpenNest<'_>), String
     }
 }
 
-/// The plan after the steps that a rule has chosen; `None` where it chose none.
-pub fn run(plan: &Plan, ctx: &Context, log: &mut Log, steps: &[Step]) -> Option<Plan> {
+/// The work of a rule that chooses all its steps beforehand.
+pub fn run(
+    plan: &Plan,
+    ctx: &Context,
+    log: &mut Log,
+    policy: fn(&Plan, &Context, &mut Log) -> Vec<Step>,
+) -> Option<Plan> {
+    let steps = policy(plan, ctx, log);
     let mut out = (!steps.is_empty()).then(|| plan.clone())?;
     let mut changed = false;
-    for step in steps {
+    for step in &steps {
         let line = log.record.then(|| step.line(&out).to_string());
         match step.apply(&mut out, ctx) {
             Ok(()) => {

@@ -33,7 +33,7 @@ use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
-use crate::tile::primitives::line::{LoopRef, find};
+use crate::tile::primitives::line::{LoopRef, loop_at};
 use crate::tile::primitives::rfactor::{Fold, Parts};
 use crate::tile::rows::ReducedRows;
 use crate::tile::steps::{bytes_of, set_arrays};
@@ -42,7 +42,7 @@ use crate::tile::tile_nest::*;
 /// Splits the reduction over a loop of a step into parts of `length` iterations.
 pub fn apply(plan: &mut Plan, ctx: &Context, at: usize, loop_: LoopRef, length: u32) -> Result<(), String> {
     let step = plan.steps[at].clone();
-    let f = find(&step.kernel, loop_).ok_or("the loop stands there no more")?;
+    let f = loop_at(&step.kernel, loop_)?;
     if let Some(rows) = ReducedRows::of(&step.kernel, ctx).filter(|rows| std::ptr::eq(rows.reduce, f)) {
         let made = split_rows::split(rows, &step, &mut plan.arrays, length)?;
         plan.steps.splice(at..=at, made);

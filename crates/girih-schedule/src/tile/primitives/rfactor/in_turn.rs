@@ -21,17 +21,21 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::edit::{self, const_trip};
 use crate::tile::primitives::MOST_BYTES;
-use crate::tile::primitives::line::{LoopRef, find, holds, look, replace};
+use crate::tile::primitives::line::{LoopRef, holds, look, loop_at, replace};
 use crate::tile::primitives::split::Pieces;
 
 /// Gives stretches of `size` terms to `parts` results in turn. A third name is of the loop over the terms of a stretch.
 pub fn apply(kernel: &mut Kernel, at: LoopRef, [parts, size]: [u32; 2], names: &[String]) -> Result<(), String> {
+    if names.len() != 2 + usize::from(size > 1) {
+        let stretch = if size > 1 { " and the iterations of a stretch" } else { "" };
+        return Err(format!("expected `->` and the names of the loops over the results, their stretches{stretch}"));
+    }
     let seen = kernel.clone();
-    let reduce = find(&seen, at).ok_or("the loop stands there no more")?;
+    let reduce = loop_at(&seen, at)?;
     let fold = legal(&seen, reduce)?;
     let (mut around, mut nest) = (vec![], None);
     look(&seen, &mut |own, f| {
-        if f.kind == LoopKind::Free && f.place == Place::None && holds(&f.body, reduce) {
+        if f.is_free_unplaced() && holds(&f.body, reduce) {
             nest = nest.or(Some(own));
             around.push(f);
         }
@@ -60,7 +64,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, [parts, size]: [u32; 2], names: &
         (f.kind, f.combine) = (LoopKind::Reduce, reduce.combine.clone());
     });
     let [first, second] = Halves { reduce, fold, first, second }.of(&outer.body)?;
-    let again = |body| Stmt::For(Box::new(For { body, ..(*outer).clone() }));
+    let again = |body| outer.around(body);
     let first = edit::free_loop(axes[0], Ix::Const(parts.into()), vec![again(first)]);
     let second = walk::clone_fresh(kernel, &[again(second)]);
     let made: Vec<Stmt> = [Stmt::Local { buf: array }, first].into_iter().chain(second).collect();
@@ -99,7 +103,7 @@ struct Halves<'a> {
 impl Halves<'_> {
     fn of(&self, body: &[Stmt]) -> Result<[Vec<Stmt>; 2], String> {
         let is_around = |s: &Stmt| holds(std::slice::from_ref(s), self.reduce);
-        let at = body.iter().position(is_around).ok_or("the loop stands there no more")?;
+        let at = body.iter().position(is_around).ok_or("the loop is gone")?;
         let (before, after) = (&body[..at], &body[at + 1..]);
         let starts = |s: &Stmt| match s {
             Stmt::Local { buf } | Stmt::Write { buf, .. } => *buf == self.fold.acc,
@@ -117,9 +121,7 @@ impl Halves<'_> {
                 }
                 [self.first.clone(), vec![self.second.clone()]]
             }
-            Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => {
-                self.of(&f.body)?.map(|body| vec![Stmt::For(Box::new(For { body, ..(**f).clone() }))])
-            }
+            Stmt::For(f) if f.is_free_unplaced() => self.of(&f.body)?.map(|body| vec![f.around(body)]),
             Stmt::If { cond, then, els } if els.is_empty() => {
                 self.of(then)?.map(|then| vec![Stmt::If { cond: *cond, then, els: vec![] }])
             }

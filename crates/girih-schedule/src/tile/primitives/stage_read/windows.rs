@@ -259,16 +259,11 @@ fn relax(mask: &mut Mask, dim: &Dim, axis: AxisId) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, text};
+    use crate::tile::tests::{apply, context, contraction, kernel, text};
 
     /// A product of `m` rows, `n` columns and `k` terms after `stage_inputs`.
-    fn staged([m, n, k]: [u32; 3], a: &str, b: &str) -> String {
-        let product = format!(
-            "loop kernel k(W: ptr f32, X: ptr f32):\n  local acc: f32[{m}, {n}]\n  for i in 0..{m}: free\n    for j in 0..{n}: free\n      \
-             for kk in 0..{k}: reduce contraction m=i n=j k=kk a=a b=b acc=acc\n        a: f32 = load {a}\n        b: f32 = load {b}\n        \
-             c: f32 = acc[i, j]\n        d: f32 = fma(a, b, c)\n        acc[i, j] = d\n"
-        );
-        text(&apply("stage_inputs", &kernel(&product), &context()).0)
+    fn staged(shape: [u64; 3], a: &str, b: &str) -> String {
+        text(&apply("stage_inputs", &kernel(&contraction(shape, a, b)), &context()).0)
     }
 
     fn has(made: &str, lines: &[&str]) {
@@ -301,13 +296,10 @@ mod tests {
     #[test]
     fn elements_beyond_an_edge_are_not_seen() {
         let product = |after: &str| {
-            format!(
-                "loop kernel k(W: ptr f32, X: ptr f32, y: ptr f32, n: i32):\n  local acc: f32[8, 32]\n  for i in 0..8: free\n    for j in 0..32: \
-                 free\n      for kk in 0..48: reduce contraction m=i n=j k=kk a=a b=b acc=acc\n        a: f32 = load W[i*48 + kk]\n        \
-                 b: f32 = load X[kk//3*28 + bx*32 + j + kk%3] where bx*32 + j < n else 0.0\n        c: f32 = acc[i, j]\n        \
-                 d: f32 = fma(a, b, c)\n        acc[i, j] = d\n  for r in 0..8: free\n    for s in 0..32: free\n      e: f32 = acc[r, s]\n      \
-                 g: f32 = max(e, 0.0)\n{after}"
-            )
+            let b = "X[kk//3*28 + bx*32 + j + kk%3] where bx*32 + j < n else 0.0";
+            contraction([8, 32, 48], "W[i*48 + kk]", b).replace("X: ptr f32", "X: ptr f32, y: ptr f32, n: i32")
+                + "  for r in 0..8: free\n    for s in 0..32: free\n      e: f32 = acc[r, s]\n      g: f32 = max(e, 0.0)\n"
+                + after
         };
         let shared = |after: &str| {
             let made = text(&apply("stage_inputs", &kernel(&product(after)), &context()).0);

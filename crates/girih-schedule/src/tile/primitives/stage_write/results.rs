@@ -24,7 +24,8 @@ use crate::tile::Context;
 use crate::tile::boxes::BoxCopy;
 use crate::tile::edit::{self, const_trip, free_loop, new_axis};
 use crate::tile::primitives::line::replace;
-use crate::tile::primitives::{LoopRef, find};
+use crate::tile::primitives::part::{Part, Reader, Says, Writer};
+use crate::tile::primitives::{LoopRef, loop_at};
 use crate::tile::reuse;
 use crate::tile::target::{Capability, MemoryKind};
 
@@ -35,11 +36,13 @@ pub enum By {
     Tma,
 }
 
-impl By {
-    pub const ALL: [By; 2] = [By::Threads, By::Tma];
+impl Part for By {
+    fn read(r: &mut Reader<'_>, _: Says) -> Result<By, String> {
+        r.choice(&[("shared", By::Threads), ("tma", By::Tma)])
+    }
 
-    pub fn name(self) -> &'static str {
-        if self == By::Threads { "shared" } else { "tma" }
+    fn write(&self, w: &mut Writer<'_>, _: Says) {
+        w.by(if *self == By::Threads { "shared" } else { "tma" });
     }
 }
 
@@ -62,7 +65,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, by: By) -> Result<
         return Err(format!("{} has no shared memory", ctx.target.name));
     }
     let old = kernel.clone();
-    let target = find(&old, at).ok_or("the loop stands there no more")?;
+    let target = loop_at(&old, at)?;
     let none = "the loop does not stand in a block";
     let own = |s: &Stmt| matches!(s, Stmt::For(f) if std::ptr::eq(&**f, target));
     let found = |(facts, body): (Facts, _)| <[Stmt]>::iter(body).position(own).map(|place| (place, facts, body));
@@ -77,7 +80,7 @@ impl<'a> Results<'a> {
     pub fn of(s: &'a Stmt) -> Option<Results<'a>> {
         let Stmt::For(i) = s else { return None };
         let Some(Stmt::For(j)) = i.body.last() else { return None };
-        let open = |f: &For| f.kind == LoopKind::Free && f.place == Place::None;
+        let open = For::is_free_unplaced;
         let Some(Stmt::Store { mem, mask, value, order: Order::Weak, site }) = j.body.last() else { return None };
         let shape = [const_trip(i)?, const_trip(j)?];
         let pure = |body: &[Stmt]| body[..body.len() - 1].iter().all(edit::is_pure);

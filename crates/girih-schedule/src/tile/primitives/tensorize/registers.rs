@@ -10,6 +10,7 @@ use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, Roles, TileShape, num_type, parts};
 use crate::tile::edit::{self, free_loop, new_axis};
+use crate::tile::tile_nest::to_tiles;
 
 /// The elements of a register tile at most: its rows and vectors are written out.
 const MOST: u64 = 1 << 14;
@@ -40,14 +41,14 @@ pub fn apply(
         out.extend(in_vectors(kernel, nest, shape, &place, (0, nest.m), 0));
     }
     for f in nest.free.iter().rev().skip(2) {
-        out = vec![Stmt::For(Box::new(For { body: out, ..(*f).clone() }))];
+        out = vec![f.around(out)];
     }
     Ok(out)
 }
 
 fn fits(nest: &Nest, TileShape { rows, cols, lanes }: TileShape) -> Result<(), String> {
     if !lanes.is_power_of_two() || lanes < 2 {
-        return Err(format!("a vector of {lanes} lanes is none; it has 2, 4, 8 and so on"));
+        return Err(format!("a vector has 2, 4, 8 and so on lanes, not {lanes}"));
     }
     if rows == 0 || u64::from(rows) > nest.m {
         return Err(format!("a tile of {rows} rows does not fit {} rows", nest.m));
@@ -234,13 +235,7 @@ impl Tile {
                 let read = |(buf, dst): &(BufId, ValId)| Stmt::Read { dst: *dst, buf: *buf, idx: vec![j2.clone()] };
                 let mut sums = self.place(&parts.sums, &i2, &j2);
                 walk::subst_vals(&mut sums, &mut |v| kept.get(&v).map(|(_, again)| Opnd::Val(*again)));
-                for s in &mut sums {
-                    if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
-                        && *buf == self.roles.acc
-                    {
-                        (*buf, *idx) = (self.acc, vec![i2.clone(), j2.clone()]);
-                    }
-                }
+                to_tiles(&mut sums, &[(self.roles.acc, (self.acc, vec![i2.clone(), j2.clone()]))].into());
                 kept.values().map(read).chain(sums).collect()
             }));
             out

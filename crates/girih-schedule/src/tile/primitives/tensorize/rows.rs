@@ -154,9 +154,7 @@ impl Rows {
                     let acc = nest.roles.acc;
                     out.push(warps::product(&self.tile(acc, nest.n), kernel, &nest, tf32, &self.tiles)?);
                 }
-                (_, Stmt::For(f)) if f.kind == LoopKind::Free && f.place == Place::None => {
-                    self.row(kernel, f, &mut out)?
-                }
+                (_, Stmt::For(f)) if f.is_free_unplaced() => self.row(kernel, f, &mut out)?,
                 _ => {
                     for inner in walk::bodies_mut(&mut s) {
                         *inner = self.body(kernel, std::mem::take(inner), tf32)?;

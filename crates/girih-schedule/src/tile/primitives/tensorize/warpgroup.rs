@@ -51,16 +51,11 @@ pub fn products(kernel: &Kernel) -> Vec<(LoopRef, &For, (AxisId, u64))> {
 
 /// The most sums that a thread has of a product in a loop. `placed`: the place of the product's loops.
 pub fn sums(kernel: &Kernel, f: &For, placed: Place) -> u64 {
-    let mut most = 0;
-    walk::visit(&f.body, &mut |s| {
-        let Stmt::For(f) = s else { return };
-        if f.place == placed
-            && let Some(Stmt::Write { buf, .. }) = f.body.last()
-        {
-            most = most.max(kernel.bufs[*buf].shape.iter().skip(1).product());
-        }
+    let sums = walk::loops(&f.body).filter(|f| f.place == placed).filter_map(|f| match f.body.last()? {
+        Stmt::Write { buf, .. } => Some(kernel.bufs[*buf].shape.iter().skip(1).product()),
+        _ => None,
     });
-    most
+    sums.max().unwrap_or(0)
 }
 
 pub fn grouped(p: &Kernel, ctx: &Context, f: &For, thread: (AxisId, u64)) -> Result<String, String> {

@@ -70,9 +70,7 @@ fn bytes_across(kernel: &Kernel, acc: BufId) -> [bool; 2] {
 
 /// The buffers that products into an accumulator read, besides it.
 pub fn operands(kernel: &Kernel, acc: BufId, each: &mut dyn FnMut(&Contraction, BufId, &[Ix])) {
-    walk::visit(&kernel.body, &mut |s| {
-        let Stmt::For(f) = s else { return };
-        let Some(roles) = f.contraction.as_ref().filter(|c| c.acc == acc) else { return };
+    for (f, roles) in walk::contractions(&kernel.body).filter(|(_, c)| c.acc == acc) {
         for s in &f.body {
             if let Stmt::Read { buf, idx, .. } = s
                 && *buf != acc
@@ -80,7 +78,7 @@ pub fn operands(kernel: &Kernel, acc: BufId, each: &mut dyn FnMut(&Contraction, 
                 each(roles, *buf, idx);
             }
         }
-    });
+    }
 }
 
 /// Each element's terms, by the thread that has the element; `held` are left operands that lie in registers as sums do.

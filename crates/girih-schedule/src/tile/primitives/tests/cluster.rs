@@ -24,7 +24,7 @@ fn blocks_of_a_cluster_share_a_row() {
         (&blocks, "bind k, j to cluster 4", "sm_80", "sm_80 has no clusters of blocks"),
         (&blocks, "bind k, j to cluster 3", "sm_90a", "expected a power of two of blocks, from 2 to "),
         (&blocks, "bind k to cluster 4", "sm_90a", "they are not all loops that stand in the loop over blocks"),
-        (&blocks, "bind k, j to cluster", "sm_90a", "expected `by` and a number of blocks"),
+        (&blocks, "bind k, j to cluster", "sm_90a", "expected a number of blocks behind `cluster`"),
         (&ordered, "bind k, j to cluster 4", "sm_90a", "the blocks of a cluster do each their own"),
         (&kept, "bind k, j to cluster 4", "sm_90a", "outside of such loops each block of a cluster has scalars alone"),
         (&fed, "bind k, j to cluster 4", "sm_90a", "a block of a cluster may read what another one stores"),

@@ -56,8 +56,8 @@ fn columns_become_rows() {
         (ADD, "interleave j", "it does not store a few kinds of elements in turn"),
         (ADD, "interleave i", "it is not the last statement in the body of a loop"),
         (ADD, "digits j by 3 -> a, c", "3 does not divide its 20 iterations"),
-        (ADD, "digits j by 2 x 2 -> a, c", "expected `by` and counts, and `->` and a name more than there are counts"),
-        (ADD, "digits j by 2 y 2 -> a, c, d", "unexpected `y`; expected x"),
+        (ADD, "digits j by 2 x 2 -> a, c", "expected `->` and a name more than there are counts"),
+        (ADD, "digits j by 2 y 2 -> a, c, d", "unexpected `y`; the words here are unroll"),
         (PRODUCT, "digits i by 2 -> a, c", "it counts rows, columns or terms of a product"),
         (
             COLUMNS,

@@ -21,9 +21,9 @@ fn memory_of_a_block_becomes_a_buffer() {
         (FLIP, "promote p by 32 x 4", "an access may leave its row"),
         (&twice, "promote p by 4 x 32", "an access may leave its row"),
         (FLIP, "promote q by 128", "unknown memory `q`; the memories are p"),
-        (FLIP, "promote p", "expected `by` and a shape"),
-        (FLIP, "promote p by 4 y 32", "unexpected `y`; expected x"),
-        (ADD, "promote p by 128", "the kernel takes no memory for its blocks"),
+        (FLIP, "promote p", "expected `by` and a number of elements"),
+        (FLIP, "promote p by 4 y 32", "unexpected `y`"),
+        (ADD, "promote p by 128", "the kernel has no memories"),
         (&ordered, "promote p by 128", "an access is ordered, or of another type than its elements"),
         (&moved, "promote p by 128", "its address is used for more than loads and stores of its elements"),
     ] {
@@ -39,8 +39,8 @@ fn accesses_stay_within_memory() {
     assert!(made.contains(" where i < n and 0 <= ") && made.contains(" < 128\n"), "{made}");
     for (text, line, why) in [
         (FLIP, "bound p", "no access may leave it"),
-        (FLIP, "bound", "expected the name of memory behind `bound`"),
-        (ADD, "bound p", "the kernel takes no memory for its blocks"),
+        (FLIP, "bound", "expected the name of a memory behind `bound`"),
+        (ADD, "bound p", "the kernel has no memories"),
     ] {
         let said = one(text, line, &context()).map(|k| self::text(&k)).unwrap_err();
         assert!(said.contains(why), "{line}: {said}\n{text}");

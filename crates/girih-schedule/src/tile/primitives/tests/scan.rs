@@ -15,7 +15,7 @@ fn threads_share_a_scan() {
     }
     for (line, why) in [
         ("scan k by 24 x 4", "24 threads are not groups of 16"),
-        ("scan k by 16", "expected `by` and x"),
+        ("scan k by 16", "expected x behind `16`"),
         ("scan j by 16 x 4", "it is not a scan of a row that a block has for itself"),
         ("scan k by 4294967280 x 4", "are the most"),
         ("scan k by 16 x 0", "a whole number from 1 on"),

@@ -53,9 +53,8 @@ impl<'a> StreamNest<'a> {
     /// `None` where there is no stream.
     pub fn of(s: &'a Stmt) -> Option<Result<StreamNest<'a>, String>> {
         let Stmt::For(first) = s else { return None };
-        let mut found = false;
-        walk::visit(&first.body, &mut |s| found |= matches!(s, Stmt::For(f) if f.stream.is_some()));
-        (found && first.kind == LoopKind::Free && first.place == Place::None).then(|| StreamNest::read(first))
+        let found = walk::loops(&first.body).any(|f| f.stream.is_some());
+        (found && first.is_free_unplaced()).then(|| StreamNest::read(first))
     }
 
     fn read(first: &'a For) -> Result<StreamNest<'a>, String> {

@@ -160,7 +160,7 @@ fn widen(kernel: &mut Kernel, f: &For, lanes: u64, wide: &[bool]) -> Vec<Stmt> {
             after.push(moved(kernel, f, lanes, |at| vec![read(at), access]));
         }
     }
-    before.push(Stmt::For(Box::new(For { body, ..f.clone() })));
+    before.push(f.around(body));
     before.extend(after);
     before
 }

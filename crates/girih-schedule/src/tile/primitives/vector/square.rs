@@ -19,7 +19,7 @@ use crate::tile::edit::const_trip;
 
 /// True if a pair of loops reads along the outer axis, far apart along the inner one, and writes along the inner one.
 pub fn turns(kernel: &Kernel, outer: &For, inner: &For) -> bool {
-    let open = |f: &For| f.kind == LoopKind::Free && f.place == Place::None;
+    let open = For::is_free_unplaced;
     let (Some(load), Some(store)) = (inner.body.first(), inner.body.last()) else { return false };
     let varying = refs(&inner.body).vals_defined;
     let along = |s: &Stmt, axis: AxisId| match s {

@@ -117,7 +117,7 @@ fn kept_bytes(kernel: &Kernel, own: &BTreeSet<BufId>) -> u64 {
 pub(super) fn fold_rows(script: &mut Script<'_>, at: LoopRef) -> Result<(), String> {
     let kernel = script.kernel.clone();
     let names = Names::of(&kernel);
-    let f = primitives::find(&kernel, at).ok_or("the loop stands there no more")?;
+    let f = primitives::loop_at(&kernel, at)?;
     let Columns { parts, own } = Columns::of(&kernel, f).ok_or("it folds no columns")?;
     let Some(extent) = at_most(&f.hi).filter(|n| *n >= 4) else {
         return Err("its free loop has no constant bound, or few iterations".into());
@@ -161,5 +161,5 @@ fn together(fold: &For) -> Option<u32> {
 /// Returns true for a sum of floats of more terms than should go in one chain.
 fn is_chain(kernel: &Kernel, fold: &For) -> bool {
     let sum = Fold::of(kernel, fold).is_ok_and(|sum| matches!(sum.op, ScalarOp::AddF { .. }));
-    sum && fold.lo.is_const(0) && fold.step.is_const(1) && at_most(&fold.hi).is_none_or(|n| n > 2 * CHAIN)
+    sum && fold.counts_from_zero() && at_most(&fold.hi).is_none_or(|n| n > 2 * CHAIN)
 }

@@ -39,7 +39,7 @@ impl<'a> Joined<'a> {
             match (nest_at(s), s) {
                 (Some(Ok(nest)), _) => self.product(&nest)?,
                 (Some(Err(why)), _) => return Err(why.to_string()),
-                (_, Stmt::For(f)) if f.kind == LoopKind::Free && f.place == Place::None => self.row(f)?,
+                (_, Stmt::For(f)) if f.is_free_unplaced() => self.row(f)?,
                 (_, Stmt::For(_) | Stmt::If { .. } | Stmt::Loop { .. } | Stmt::Stage { .. }) => {
                     for inner in walk::bodies(s) {
                         self.body(inner)?;
