@@ -73,6 +73,25 @@ fn softmax_is_one_kernel_that_keeps_its_row() {
     assert_eq!(kernels, 1);
 }
 
+#[test]
+fn few_rows_are_one_kernel_unless_each_is_long() {
+    let kernels = |rows: i64, length: i64| {
+        let mut c = Case::new();
+        let x = c.input("x", &[rows, length], Role::Argument);
+        let y = c.build("aten.softmax", |b| softmax(b, x, 1));
+        c.output(y);
+        let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
+        lower(&graph, &Options::default(), &mut Log::default()).unwrap().steps.len()
+    };
+    for one in [(8, 65536), (16, 200_000), (4, 32768), (1, 65536)] {
+        assert_eq!(kernels(one.0, one.1), 1, "{one:?}");
+    }
+    // Fewer than eight of them keep few threads busy for long; longer rows are not kept.
+    for more in [(7, 65537), (1, 1 << 20), (64, 1 << 19)] {
+        assert!(kernels(more.0, more.1) > 1, "{more:?}");
+    }
+}
+
 /// Padding reads a kept row past its ends, where a load would have a mask: the evaluator refuses a read outside of a buffer.
 #[test]
 fn a_kept_row_is_read_within_its_bounds_under_a_mask() {
