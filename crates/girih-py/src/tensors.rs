@@ -65,7 +65,7 @@ struct Expected {
     shape: Vec<i64>,
     /// `None` where it is row-major.
     strides: Option<Vec<i64>>,
-    /// Of a tensor with gaps between its elements: how many elements of the array that the kernels read lie before its first.
+    /// The elements of the array that the kernels read which lie before the first of a tensor with gaps; `None` without gaps.
     start: Option<u64>,
     elem: Elem,
     /// The extents of the array that the kernels read, in its order of axes.

@@ -110,7 +110,7 @@ struct State {
 struct Loaded {
     version: u64,
     watched: Arc<[usize]>,
-    /// Of the elements of the watched inputs.
+    /// The digest of the elements of the watched inputs.
     digest: Option<Digest>,
 }
 

@@ -19,8 +19,7 @@
 //! ```
 //!
 //! So are arrays that the loop fills first and does not write to again. It is done where the loop has no iteration, too: loads and
-//! assertions only move where the loop is known to run. Of a serial loop the
-//! stages go that are filled with the same each time.
+//! assertions only move where the loop is known to run. A serial loop's stages go that are filled with the same each time.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,9 +15,9 @@
 //! ```
 //!
 //! The loop is the outermost of those that stand in each other and hold nothing else; up to N neighbours along the one around the innermost
-//! are computed together where no condition tests them, and so are all of a short piece at an edge. What several of them load is loaded
-//! once. Each element keeps the order of its sum. Legal for folds of loads and arithmetic over
-//! windows of a constant size whose results lie side by side.
+//! are computed together where no condition tests them, and so are all of a short piece at an edge. Elements that several of them load
+//! are loaded once. Each result keeps the order of its sum. Legal for folds of loads and arithmetic over windows of a constant size whose
+//! results lie side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,7 +120,7 @@ pub fn expand(
         (Some(jam), _) => jam,
         (None, Some(row)) if !fill.is_empty() && !edges => {
             let most = (2 * LONGEST_BODY / (taps as i64 * OF_TWO_TAPS)).clamp(1, MOST_JAMMED);
-            // Of the pieces along a row the longest decides: all its groups get about as many.
+            // The longest piece along a row decides: all its groups get about as many.
             let pieces = cuts
                 .get(&row.axis)
                 .map_or(const_trip(row).map(|n| n as i64), |cut| cut.iter().map(|(a, b)| b - a).max());

@@ -151,7 +151,7 @@ fn share(script: &mut Script<'_>, nest: LoopRef) -> Result<bool, String> {
     }
     let count = guess(&Numbered::new(&over, &script.kernel.facts()).total).max(1);
     let wanted = threads * 4;
-    // A power of two, so that blocks are even where the rows are. What each row fills alike is filled once for all rows of a block.
+    // A power of two, so that blocks are even where the rows are. An array that each row fills alike is filled once for all rows of a block.
     let fills = !leaf && inner.body[..hoist::alike(inner)].iter().any(|s| matches!(s, Stmt::For(_)));
     let worth = if fills { i64::MAX } else { BLOCK_WORK / work };
     let per_block = worth.clamp(1, (count / wanted).max(1));
