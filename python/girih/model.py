@@ -282,8 +282,8 @@ class Model:
             ProgramError: arrays that do not fit; one error lists all problems.
         """
         quick = self._quick
-        if quick is not None and not named:
-            results = quick(args, out)
+        if quick is not None and not (named and (args or out is not None)):
+            results = self._quickly(named) if named else quick(args, out)
             if results is not None:
                 return results[0] if len(results) == 1 else tuple(results)
         results = self._run(self._named(args, named), out)
@@ -679,12 +679,34 @@ class _Torch:
     def prepare(self, arrays):
         import torch
 
-        results = self.exported(*[torch.from_numpy(arrays[port[0]]) for port in self.ports])
+        given = [arrays[port[0]] for port in self.ports]
+        results = self.exported(*[torch.from_numpy(array) for array in given])
         flat = torch.utils._pytree.tree_leaves(results)
-        return _Done([t.detach().contiguous().numpy() for t in flat])
+        return _Done(given, [t.detach().contiguous().numpy() for t in flat])
 
     def quick(self, prepared):
-        return None
+        """A function of arrays or tensors, as `_Compiled.quick`."""
+        import torch
+
+        exported, types = self.exported, [array.dtype for array in prepared.arrays]
+        compiled = exported._compiled
+        if exported._plain != len(types) or exported._written or not compiled.only_outputs:
+            return None
+
+        def run(args, out):
+            if out is not None or len(args) != len(types):
+                return None
+            tensors = []
+            for given, dtype in zip(args, types):
+                if type(given) is np.ndarray:
+                    if given.dtype != dtype or not given.flags.carray:
+                        return None
+                    given = torch.from_numpy(given)
+                tensors.append(given)
+            results = compiled.quick(tensors)
+            return None if results is None else [t.detach().contiguous().numpy() for t in results]
+
+        return run
 
     def profile(self, arrays):
         self.prepare(arrays)
@@ -694,12 +716,13 @@ class _Torch:
 class _Done:
     """A run that has taken place."""
 
-    def __init__(self, arrays):
-        self.arrays = arrays
-        self.results = [(a.dtype, a.shape) for a in arrays]
+    def __init__(self, given, made):
+        self.arrays = given
+        self.made = made
+        self.results = [(a.dtype, a.shape) for a in made]
 
     def run(self, results):
-        for to, array in zip(results, self.arrays):
+        for to, array in zip(results, self.made):
             np.copyto(to, array)
 
 

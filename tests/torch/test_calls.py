@@ -79,6 +79,25 @@ def test_a_layout_that_was_captured_is_taken():
     assert found.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_gaps_that_were_captured_are_taken():
+    whole = torch.randn(6, 10)
+    for take in (lambda x: x[:, 3:8], lambda x: x[1:4, 1::2], lambda x: x[2:3, ::2].expand(4, 5), lambda x: x.t()[1:9:5]):
+        gaps = take(whole)
+        model = exported(Add(), gaps, gaps.clone())
+        (found,) = model._compiled.quick((gaps, gaps.clone()))
+        torch.testing.assert_close(found, gaps * 2)
+        again = take(torch.randn(6, 10))
+        torch.testing.assert_close(model._compiled.quick((again, gaps.clone()))[0], again + gaps)
+        assert model._compiled.quick((gaps.clone(), gaps.clone())) is None
+    # Kernels may read the elements between those of the tensor, and behind them to the end of a row: all must be in its storage.
+    gaps = whole[1:4, 1::2]
+    model = exported(Add(), gaps, gaps.clone())
+    for elements, taken in ((31, True), (30, True), (29, False)):
+        given = torch.randn(elements).as_strided((3, 5), (10, 2), 1 if elements > 29 else 0)
+        assert (model._compiled.quick((given, gaps.clone())) is not None) == taken, elements
+        torch.testing.assert_close(model(given, gaps.clone()), given + gaps)
+
+
 @pytest.mark.parametrize("freeze", [False, True])
 def test_parameters_that_are_written_to(freeze):
     module, x = Linear(), torch.randn(3, 6)

@@ -72,7 +72,7 @@ def test_memory_leads_to_the_tensor():
         if _graph.is_row_major(x) or not x.numel() or (memory := _memory.memory_of(x)) is None:
             continue
         copy = memory.copied(x)
-        extents = memory.extents(x)
+        extents = memory.extents(x.shape)
         first = copy.storage_offset() - memory.start
         t = torch.as_strided(copy, extents, torch.empty(extents).stride(), first)
         for op, attrs, shape in memory.views:

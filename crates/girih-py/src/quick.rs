@@ -1,4 +1,5 @@
-//! A run of a model on arrays of NumPy that look as those of the last run did: without Python between the call and the kernels.
+//! A run of a model on arrays of NumPy, or tensors of PyTorch, that look as those of the last run did: without Python between the call
+//! and the kernels.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::interface;
 use crate::jit::key::{class_of, descriptor_of, plain_array, results_memory};
+use crate::jit::torch::{self, CPU, row_major};
 use crate::model::{Addressed, Chosen, Model};
 
 struct Expected {
@@ -17,6 +19,30 @@ struct Expected {
     /// NumPy's element type, kept alive: an array of another object is looked at by Python.
     descriptor: Py<PyAny>,
     shape: Vec<u64>,
+}
+
+impl Expected {
+    /// The address of the elements of a tensor of PyTorch on the host that looks so.
+    fn in_tensor(&self, value: &Bound<'_, PyAny>) -> Option<u64> {
+        let found = torch::plain(value)?;
+        // SAFETY: the tensor lives as long as `value`.
+        let (shape, strides) = unsafe { found.layout() };
+        let like = self.shape.iter().copied().eq(shape.iter().map(|n| *n as u64)) && row_major(shape, strides);
+        let typed = torch::type_of(self.elem) == Some((found.code, found.bits)) && found.lanes == 1;
+        if !like || !typed || found.device().0 != CPU {
+            return None;
+        }
+        let size = u64::from(found.bits / 8);
+        let count = self.shape.iter().try_fold(1u64, |n, extent| n.checked_mul(*extent))?;
+        let address = found.address();
+        if count == 0 {
+            return Some(address);
+        }
+        // Somebody may have made the storage smaller.
+        let room = torch::room(value, size)?;
+        let whole = count.checked_mul(size).is_some_and(|bytes| bytes <= room.end.saturating_sub(room.start));
+        (whole && address != 0 && address.is_multiple_of(size)).then_some(address)
+    }
 }
 
 /// Facts about the arrays of a run that serve the next run.
@@ -68,10 +94,13 @@ impl Quick {
         }
         let mut tensors = Vec::with_capacity(self.inputs.len());
         for (array, expected) in args.iter_borrowed().zip(&self.inputs) {
-            if class_of(&array) != self.class {
-                return Ok(None);
-            }
-            match plain_array(&array, expected.descriptor.as_ptr(), &expected.shape) {
+            let found = if class_of(&array) == self.class {
+                plain_array(&array, expected.descriptor.as_ptr(), &expected.shape)
+            } else {
+                torch::meet(&array)?;
+                expected.in_tensor(&array)
+            };
+            match found {
                 Some(data) => tensors.push((expected.elem, data, expected.shape.as_slice())),
                 None => return Ok(None),
             }

@@ -65,6 +65,8 @@ struct Expected {
     shape: Vec<i64>,
     /// `None` where it is row-major.
     strides: Option<Vec<i64>>,
+    /// The elements of the array that the kernels read which lie before the first of a tensor with gaps; `None` without gaps.
+    start: Option<u64>,
     elem: Elem,
     /// The extents of the array that the kernels read, in its order of axes.
     extents: Vec<u64>,
@@ -78,12 +80,29 @@ impl Expected {
         let (shape, strides) = unsafe { found.layout() };
         let lies = match &self.strides {
             None => row_major(shape, strides),
-            Some(wanted) => strides == wanted,
+            Some(wanted) if self.start.is_none() => strides == wanted,
+            Some(wanted) => {
+                shape.iter().zip(strides.iter().zip(wanted)).all(|(n, (step, want))| *n == 1 || step == want)
+            }
         };
         let address = found.address();
         let odd = address == 0 || !address.is_multiple_of(u64::from(self.kind.bits).div_ceil(8).max(1));
         let fits = Kind::of(&found) == self.kind && shape == self.shape && lies && (!odd || shape.contains(&0));
-        fits.then_some(address)
+        let before = match self.start {
+            Some(start) if fits => self.before(value, start)?,
+            _ => 0,
+        };
+        fits.then(|| address.checked_sub(before)).flatten()
+    }
+
+    /// The bytes of the array before the first element of a tensor with gaps; `None` where the array is not all in the tensor's storage.
+    fn before(&self, value: &Bound<'_, PyAny>, start: u64) -> Option<u64> {
+        let size = u64::from(self.kind.bits).div_ceil(8);
+        let room = torch::room(value, size)?;
+        let before = start.checked_mul(size)?;
+        let bytes = self.extents.iter().try_fold(size, |n, extent| n.checked_mul(*extent))?;
+        let end = room.start.checked_sub(before)?.checked_add(bytes)?;
+        (end <= room.end).then_some(before)
     }
 }
 
@@ -160,8 +179,9 @@ pub struct Tensors {
     stream: Option<Py<PyAny>>,
 }
 
-/// A source, an example of its element type and device, a shape, strides or None, and the extents that kernels see.
-type Argument<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Vec<i64>, Option<Vec<i64>>, Vec<u64>);
+/// A source, an example of its element type and device, a shape, strides or None, the elements before the first of a tensor with gaps
+/// or None, and the extents that kernels see.
+type Argument<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Vec<i64>, Option<Vec<i64>>, Option<u64>, Vec<u64>);
 
 #[pymethods]
 impl Tensors {
@@ -181,13 +201,13 @@ impl Tensors {
         if arguments.len() != model.arguments.len() {
             return Err(PyRuntimeError::new_err("these are not the arguments of the model"));
         }
-        let expected = |(elem, (source, example, shape, strides, extents)): (&Elem, Argument<'_>)| {
+        let expected = |(elem, (source, example, shape, strides, start, extents)): (&Elem, Argument<'_>)| {
             torch::meet(&example)?;
             let Some(found) = torch::plain(&example) else {
                 return Err(PyRuntimeError::new_err("PyTorch does not describe its tensors"));
             };
             let (source, kind) = (Source::of(source), Kind::of(&found));
-            Ok(Expected { source, kind, shape, strides, elem: *elem, extents })
+            Ok(Expected { source, kind, shape, strides, start, elem: *elem, extents })
         };
         Ok(Tensors {
             model: model.model.clone(),

@@ -302,7 +302,7 @@ class Compiled:
     def _plan_quick(self):
         """Makes the object that runs a call without looking at each argument here; None where a graph needs that.
 
-        Its extents must all be fixed, and its arguments row-major or dense.
+        Its extents must all be fixed, and so must the strides of its arguments.
         """
         memories = [memory for *_, memory in self.arguments]
         if self.fixed is None or self.strided or self.limits or self.at_origin or self.fixed[4]:
@@ -310,16 +310,19 @@ class Compiled:
         # The owner of a state runs without autograd, which views of inputs would take part in.
         if self._state is not None and any(group == 0 for group, _at in self.feeds):
             return None
-        if any(m is not None and (m.order is None or m.strides is None) for m in memories):
+        if any(m is not None and m.strides is None for m in memories):
             return None
         given = itertools.count()
         sources = [next(given) if of is None else of for of in self._state or [None] * len(self.ports)]
         arguments = []
         for position, dtype, _name, memory in self.arguments:
             shape = tuple(self.wanted[position][1])
-            extents = shape if memory is None else tuple(shape[axis] for axis in memory.order)
-            strides = None if memory is None else memory.strides
-            arguments.append((sources[position], example(dtype, self.device), shape, strides, extents))
+            like = example(dtype, self.device)
+            if memory is None:
+                arguments.append((sources[position], like, shape, None, None, shape))
+                continue
+            start = memory.start if memory.order is None else None
+            arguments.append((sources[position], like, shape, memory.strides, start, memory.extents(shape)))
         results: list[Any] = self._makers(*self.fixed[1:3])
         for i, (shape, dtype) in enumerate(zip(self.fixed[1], self.dtypes)):
             kept = self._results is not None and math.prod(shape) * dtype.itemsize >= KEPT_FROM
@@ -393,7 +396,7 @@ class Compiled:
             raise Misfit(f"`{name}` is a {type(tensor).__name__} without memory")
         entered.append(tensor)
         addresses.append(address if memory is None else address - memory.start * dtype.itemsize)
-        extents.append(tuple(tensor.shape) if memory is None else memory.extents(tensor))
+        extents.append(tuple(tensor.shape) if memory is None else memory.extents(tensor.shape))
 
     def _bind(self, args) -> Bound:
         """The parameters of a run: those of the run before it where they are the same.

@@ -44,9 +44,8 @@ class Memory:
     outer: int = 0
     start: int = 0
 
-    def extents(self, tensor) -> tuple[int, ...]:
-        """The extents of the array of a tensor."""
-        size = tensor.shape
+    def extents(self, size) -> tuple[int, ...]:
+        """The extents of the array of a tensor of this size."""
         if self.order is not None:
             return tuple(size[axis] for axis in self.order)
         return (size[self.outer], *self.shape[1:])
@@ -58,7 +57,7 @@ class Memory:
         if any(n != 1 and found != step for n, found, step in zip(tensor.shape, tensor.stride(), self.strides)):
             return False
         first, count = tensor.storage_offset() - self.start, 1
-        for n in self.extents(tensor):
+        for n in self.extents(tensor.shape):
             count *= n
         return first >= 0 and (first + count) * tensor.itemsize <= tensor.untyped_storage().nbytes()
 
@@ -70,7 +69,7 @@ class Memory:
         repeated = [step == 0 for step in self.strides]
         if any(r and n > 1 and step != 0 for r, n, step in zip(repeated, tensor.shape, tensor.stride())):
             return None
-        made = torch.zeros(self.extents(tensor), dtype=tensor.dtype, device=tensor.device)
+        made = torch.zeros(self.extents(tensor.shape), dtype=tensor.dtype, device=tensor.device)
         once = [1 if r else n for r, n in zip(repeated, tensor.shape)]
         made.as_strided(once, self.strides, self.start).copy_(tensor[tuple(slice(n) for n in once)])
         return made.as_strided(tensor.shape, self.strides, self.start)

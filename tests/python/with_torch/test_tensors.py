@@ -78,6 +78,43 @@ class Affine(torch.nn.Module):
         return x * 2 + 1
 
 
+def test_calls_with_tensors_that_look_alike():
+    """The second call on tensors that look alike goes the short way, and any other call works as before."""
+    model = girih.Model.from_expr("a + b", a="f32[2, 8]", b="f32[8]")
+    a, b = torch.randn(2, 8), torch.randn(8, requires_grad=True)
+    want = (a + b).detach().numpy()
+    for _ in range(3):
+        np.testing.assert_array_equal(model(a, b), want)
+        np.testing.assert_array_equal(model(b=b, a=a), want)
+        np.testing.assert_array_equal(model.run(None, {"a": a, "b": b.detach().numpy()})[0], want)
+    assert model._quick((a, b)) is not None and model._quick((a, b.detach().numpy())) is not None
+    first = model(a, b)
+    assert isinstance(first, np.ndarray) and not np.may_share_memory(first, model(a, b))
+    for other in (a.t().contiguous().t(), a.double(), torch.randn(8, 2), a.as_subclass(type("Mine", (torch.Tensor,), {})), a.to_sparse(), a.to("meta"), resized(32)):
+        assert model._quick((other, b)) is None
+    for name, (make, _) in ODD.items():
+        if "misaligned i8" != name:
+            assert model._quick((a, make())) is None, name
+    with pytest.raises(girih.ProgramError):
+        model(a.double(), b)
+    np.testing.assert_array_equal(model(a.t().contiguous().t(), b), want)
+
+
+def test_calls_of_a_module_with_arrays_and_tensors():
+    linear = torch.nn.Linear(8, 4)
+    model = girih.Model.from_torch(linear, (torch.randn(3, 8),))
+    for x in (torch.randn(3, 8), np.random.rand(3, 8).astype("f4")):
+        for _ in range(3):
+            found = model(x)
+            want = linear(torch.as_tensor(x)).detach().numpy()
+            assert isinstance(found, np.ndarray)
+            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+        assert model._quick((x,), None) is not None
+        assert model._quick((x[::2],), None) is None and model._quick((x, x), None) is None
+        with torch.no_grad():
+            linear.weight.mul_(2)
+
+
 def test_models_take_what_numpy_does_not():
     x = torch.randn(4, 8, requires_grad=True)
     assert np.allclose(girih.Model.from_expr("x*2", x="f32[4,8]")(x), x.detach().numpy() * 2)

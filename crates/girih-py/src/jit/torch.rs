@@ -6,8 +6,11 @@
 //! that begins between two elements, and releases of PyTorch without that interface.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::ops::Range;
 use std::sync::OnceLock;
 
+use girih_compiler::graph::Elem;
+use girih_compiler::num::DType;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -19,10 +22,14 @@ use crate::arrays::Tensor;
 const CAPSULE: &CStr = c"dlpack_exchange_api";
 /// The version of the interface whose functions stand as below.
 const VERSION: u32 = 1;
-const CPU: i32 = 1;
-/// DLPack's codes of floats.
+/// DLPack's number of the host.
+pub const CPU: i32 = 1;
+/// DLPack's codes of element types.
+const SIGNED: u8 = 0;
+const UNSIGNED: u8 = 1;
 const FLOAT: u8 = 2;
 const BFLOAT: u8 = 4;
+const BOOL: u8 = 6;
 
 /// DLPack's table of functions.
 #[repr(C)]
@@ -179,6 +186,29 @@ pub fn plain(value: &Bound<'_, PyAny>) -> Option<Tensor> {
     let laid = found.ndim == 0 || !found.strides.is_null();
     let negated = is_signed(&found) && torch.negation.of(value)?;
     (laid && !negated).then_some(found)
+}
+
+/// The bytes of a tensor's storage from its first element on, counted from the storage's beginning. `size` is an element's.
+pub fn room(value: &Bound<'_, PyAny>, size: u64) -> Option<Range<u64>> {
+    let py = value.py();
+    let offset: u64 = value.call_method0(pyo3::intern!(py, "storage_offset")).ok()?.extract().ok()?;
+    let storage = value.call_method0(pyo3::intern!(py, "untyped_storage")).ok()?;
+    let held: u64 = storage.call_method0(pyo3::intern!(py, "nbytes")).ok()?.extract().ok()?;
+    Some(offset.checked_mul(size)?..held)
+}
+
+/// DLPack's code and bits of an element type that PyTorch has, too, and stores in the same bytes.
+pub fn type_of(elem: Elem) -> Option<(u8, u8)> {
+    let code = match elem.dtype {
+        _ if elem.text || elem.two_bits => return None,
+        DType::I1 => return Some((BOOL, 8)),
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 if elem.unsigned => UNSIGNED,
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => SIGNED,
+        DType::F16 | DType::F32 | DType::F64 => FLOAT,
+        DType::BF16 => BFLOAT,
+        _ => return None,
+    };
+    Some((code, u8::try_from(elem.dtype.bits()).ok()?))
 }
 
 /// Returns true if elements may be parts of complex numbers, whose conjugates PyTorch negates when they are read.

@@ -378,10 +378,13 @@ heuristics! {
         MOST_GATHERED: u64 = 16,
         /// Elements of a row for which weights are copied that lie apart, at least: each copy costs about two of its uses.
         LEAST_USES: u64 = 8,
-        /// Windows that are computed together where channels lie side by side: they share what they load of the weights.
-        JAMMED: i64 = 4,
-        /// Statements of such windows together, at most: 196 positions (4 of 7 x 7) gained nothing over 49, as they are printed in parts.
-        LONGEST_BODY: usize = 512,
+        /// Windows that are computed together where channels lie side by side, at most: they share what they load, and two multipliers of a
+        /// core that each wait four cycles for a sum before they add to it are busy with eight sums.
+        MOST_JAMMED: i64 = 8,
+        /// Statements of such windows together, at most: longer bodies are printed in parts, between which sums pass through memory.
+        LONGEST_BODY: i64 = 490,
+        /// Statements for two positions of the windows of neighbours: two products, and their part of what is loaded.
+        OF_TWO_TAPS: i64 = 3,
     }
     unswitch {
         /// Conditions that a loop does not change and that fail separately, at most.

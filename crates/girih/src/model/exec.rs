@@ -2,13 +2,12 @@
 //!
 //! In: a plan and its graph, under some options. Out: a value that runs on addresses. Kernels that are equal but for
 //! names are compiled once, several at a time; constants stay where the model's file has them; arrays that depend on
-//! weights alone are computed before the first run, and again when parameters change.
+//! weights alone are computed before the first run, and again when parameters are others.
 //!
 //! Invariants: runs of one model take turns; a run allocates nothing once it has seen the extents before, unless the
 //! caller asks for memory for outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -23,8 +22,9 @@ use super::binding::{self, Binding, BoundStep, Grid, Slot};
 use super::digest::{self, Digest};
 use super::extent;
 use super::files::Files;
+use super::input_values::LoadInputs;
 use super::kernels::{Compiled, Progress, compile, grid_of};
-use super::load_order::largest_first;
+use super::load_order::{largest_first, read_at_load};
 use super::saved::Saved;
 use super::tensor::bytes_of;
 use crate::compile::version::Tools;
@@ -56,8 +56,6 @@ pub struct Executable {
     passing: BTreeSet<ArrayId>,
     /// Bytes of weights and of the arrays computed from them.
     held: u64,
-    /// Parameters are others than those that were loaded.
-    changed: AtomicBool,
     /// Identifies the plan; and whether all of it was taken from a saved model.
     pub fingerprint: String,
     pub as_saved: bool,
@@ -103,10 +101,17 @@ struct State {
     slots: Vec<u64>,
     /// The round of each loop that runs, and how many it has.
     now: Vec<(u64, u64)>,
-    /// True if the steps of `load` have run on the current parameters.
-    loaded: bool,
-    /// The digest of the watched memory at that time.
-    seen: Option<Digest>,
+    /// The parameters that the steps of `load` ran on; `None` before they have run.
+    loaded: Option<Loaded>,
+}
+
+/// Identifies parameters: where it is equal, so are the arrays computed from them.
+#[derive(PartialEq)]
+struct Loaded {
+    version: u64,
+    watched: Arc<[usize]>,
+    /// The digest of the elements of the watched inputs.
+    digest: Option<Digest>,
 }
 
 /// How many bindings are remembered.
@@ -117,8 +122,8 @@ pub struct Call<'a> {
     pub binding: &'a Binding,
     pub inputs: &'a [u64],
     pub outputs: &'a [u64],
-    /// Memory that may have been written to since the last run, by address and bytes: where it was, the steps of loading run anew.
-    pub watched: &'a [(u64, usize)],
+    /// Where they differ from those of the last run, the steps of loading run anew.
+    pub parameters: &'a LoadInputs,
 }
 
 /// How long each step took, in seconds; the steps of `load` are not among them.
@@ -175,7 +180,11 @@ impl Executable {
         let as_saved = packed.is_some();
         let fixed = addresses(&plan, &graph, &passing, packed)?;
         let state = Turned::<State>::default();
-        state.take()?.loaded = as_saved;
+        let read = !read_at_load(&plan).is_empty();
+        state.take()?.loaded = saved.filter(|_| as_saved).map(|saved| {
+            let version = if read { saved.parameters } else { 0 };
+            Loaded { version, watched: Arc::default(), digest: None }
+        });
         let load_binding = binding::bind_load(&plan, load_grids, &graph, &fixed)?;
         Ok(Executable {
             grids: grids.to_vec(),
@@ -190,7 +199,6 @@ impl Executable {
             held,
             fingerprint,
             as_saved,
-            changed: AtomicBool::new(false),
             compile_seconds: start.elapsed().as_secs_f64(),
             cached,
             plan,
@@ -234,11 +242,6 @@ impl Executable {
         Ok(binding)
     }
 
-    /// Parameters have changed: arrays that depend on them are computed anew before the next run.
-    pub fn parameters_changed(&self) {
-        self.changed.store(true, Ordering::SeqCst);
-    }
-
     /// Runs the model and waits for it.
     ///
     /// # Safety
@@ -253,17 +256,16 @@ impl Executable {
             state.arena = Some(reserve(arena, &format!("the model's temporary arrays{text}"))?);
         }
         let session = Session::begin()?;
-        if self.changed.swap(false, Ordering::SeqCst) {
-            state.loaded = false;
-        }
+        let LoadInputs { version, watched, memory } = call.parameters;
         // SAFETY: parameters are as they are said to be, which is the contract's.
-        let look = || unsafe { digest::of(call.watched, self.options.thread_count() as usize) };
-        let seen = (!call.watched.is_empty()).then(look);
-        state.loaded &= seen == std::mem::replace(&mut state.seen, seen);
-        if !state.loaded {
+        let look = || unsafe { digest::of(memory, self.options.thread_count() as usize) };
+        let digest = (!memory.is_empty()).then(look);
+        let now = Some(Loaded { version: *version, watched: watched.clone(), digest });
+        if state.loaded != now {
+            state.loaded = None;
             // SAFETY: as the function's own contract says.
             unsafe { self.load(&session, call, files) }?;
-            state.loaded = true;
+            state.loaded = now;
         }
         let base = state.arena.as_ref().map_or(0, |a| a.as_ptr().expose_provenance() as u64);
         state.now.clear();

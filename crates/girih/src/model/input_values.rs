@@ -1,6 +1,7 @@
 //! The contents of a model's inputs: parameters given before, arrays given for one run, and data that inputs make.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use girih_compiler::graph::{Elem, Fill, Role};
 use girih_compiler::loops::model::Plan;
@@ -10,6 +11,33 @@ use super::run_pointers::Runs;
 use super::tensor::{RawTensor, Tensor, bytes_of};
 use super::{Model, inputs};
 use crate::error::{Error, Result};
+
+/// The inputs that a model holds between runs, by position: parameters, and the data of inputs that make their own.
+pub(super) struct Held {
+    /// Identifies the parameters that were bound: no others in this process have this number. 0 where none were.
+    pub(super) version: u64,
+    pub(super) inputs: Vec<Option<Given>>,
+}
+
+impl Held {
+    pub(super) fn none(inputs: usize) -> Held {
+        Held { version: 0, inputs: (0..inputs).map(|_| None).collect() }
+    }
+}
+
+/// The number of the parameters that were bound last.
+static VERSIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The parameters that the steps of loading read in a run.
+pub(super) struct LoadInputs {
+    /// The version of the parameters that the model holds; 0 where the steps read none of them.
+    pub(super) version: u64,
+    /// Inputs, by position, whose elements may change while the version stays: those that are given to one run alone, and those that
+    /// somebody may write to.
+    pub(super) watched: Arc<[usize]>,
+    /// Where these lie: addresses and bytes.
+    pub(super) memory: Vec<(u64, usize)>,
+}
 
 #[derive(Clone)]
 pub(super) enum Given {
@@ -110,11 +138,11 @@ impl Model {
         Ok(fitting)
     }
 
-    /// Where the parameters lie that steps of loading read and that the next run may find changed, and their bytes: those that `inputs`
-    /// gives to one run alone, and of the others those that somebody may write to.
-    pub(super) fn watched(&self, plan: &Plan, inputs: &[Complete<'_>]) -> Vec<(u64, usize)> {
+    /// The parameters that the steps of loading read in a run that has these inputs; without inputs, in one that reads the parameters
+    /// that the model holds.
+    pub(super) fn load_inputs(&self, plan: &Plan, inputs: &[Complete<'_>]) -> LoadInputs {
         let held = self.given.lock();
-        let one = |at: usize| match (inputs.get(at), held.get(at).and_then(Option::as_ref)) {
+        let one = |at: usize| match (inputs.get(at), held.inputs.get(at).and_then(Option::as_ref)) {
             (Some(Complete::Given(t)), _) => {
                 Some((t.buffer().as_ptr().expose_provenance() as u64, t.buffer().bytes().len()))
             }
@@ -124,7 +152,11 @@ impl Model {
             }
             _ => None,
         };
-        read_at_load(plan).into_iter().filter_map(one).collect()
+        let read = read_at_load(plan);
+        let own = |at: &usize| matches!(inputs.get(*at), Some(Complete::Given(_)));
+        let version = if read.iter().all(own) { 0 } else { held.version };
+        let (watched, memory): (Vec<usize>, Vec<_>) = read.into_iter().filter_map(|at| Some((at, one(at)?))).unzip();
+        LoadInputs { version, watched: watched.into(), memory }
     }
 
     /// The data of each input that makes its own, was not given and whose shape the model says, by name.
@@ -134,7 +166,7 @@ impl Model {
     pub fn made(&self) -> Result<Vec<(String, Tensor)>> {
         let mut all = vec![];
         let unknown = vec![None; self.graph.symbols.len()];
-        let held = self.given.lock().clone();
+        let held = self.given.lock().inputs.clone();
         let makes = |at: usize, fill: Fill| fill != Fill::Given && held.get(at).is_none_or(Option::is_none);
         for (at, _) in self.graph.inputs.iter().enumerate().filter(|(at, i)| makes(*at, i.fill)) {
             if let Ok(shape) = inputs::filled_shape(&self.graph, at, &unknown) {
@@ -161,28 +193,27 @@ impl Model {
     /// Takes parameters in a turn, so that a run that reads those of before is over.
     pub(super) fn hold(&self, runs: &mut Runs, given: Vec<(usize, Given)>) {
         runs.recent.clear();
-        runs.watched = None;
+        runs.load_inputs = None;
         runs.number = 0;
         let before: Vec<Option<Given>> = {
             let mut held = self.given.lock();
-            given.into_iter().map(|(at, one)| held.get_mut(at).and_then(|slot| slot.replace(one))).collect()
+            held.version = VERSIONS.fetch_add(1, Ordering::Relaxed) + 1;
+            given.into_iter().map(|(at, one)| held.inputs.get_mut(at).and_then(|slot| slot.replace(one))).collect()
         };
         drop(before);
         runs.owner = None;
-        if let Some(ready) = self.ready.get() {
-            ready.parameters_changed();
-        }
         if let Some(resident) = self.resident.get() {
             resident.parameters_changed();
         }
     }
 
-    /// One tensor for every input: those given, parameters given before, and data that inputs make.
+    /// One tensor for every input: those given, parameters given before, and data that inputs make. With them the version of the
+    /// parameters given before.
     pub(super) fn complete<'t>(
         &self,
         arrays: &[(&str, &'t Tensor)],
         symbols: &[(&str, i64)],
-    ) -> Result<Vec<Complete<'t>>> {
+    ) -> Result<(Vec<Complete<'t>>, u64)> {
         let mut found: Vec<Option<&'t Tensor>> = vec![None; self.graph.inputs.len()];
         for (name, tensor) in arrays {
             let at = inputs::position(&self.graph, name)?;
@@ -193,7 +224,10 @@ impl Model {
                 return Err(inputs::refuse(format!("input `{name}` is given twice"), "give it once".to_string()));
             }
         }
-        let mut held = self.given.lock().clone();
+        let (mut held, version) = {
+            let held = self.given.lock();
+            (held.inputs.clone(), held.version)
+        };
         let shapes: Vec<Option<Vec<u64>>> = found
             .iter()
             .zip(&held)
@@ -223,7 +257,7 @@ impl Model {
                     continue;
                 }
                 let made = Given::Owned(Arc::new(tensor));
-                if let (Some(slot), Some(kept)) = (held.get_mut(at), self.given.lock().get_mut(at)) {
+                if let (Some(slot), Some(kept)) = (held.get_mut(at), self.given.lock().inputs.get_mut(at)) {
                     *slot = Some(kept.get_or_insert(made).clone());
                 }
             }
@@ -233,6 +267,6 @@ impl Model {
                 complete.push(Complete::Held(elem, g.clone()));
             }
         }
-        Ok(complete)
+        Ok((complete, version))
     }
 }

@@ -58,7 +58,7 @@ use crate::system::sync::{Brief, Built, Turned};
 use crate::tune;
 use exec::Executable;
 use files::Files;
-use input_values::Given;
+use input_values::Held;
 use run_pointers::Runs;
 
 pub use crate::launch::bandwidth::{self, Bandwidth};
@@ -88,8 +88,8 @@ pub struct Model {
     progress: Option<Box<Progress>>,
     ready: Built<Arc<Executable>>,
     resident: Built<Arc<cuda::Resident>>,
-    /// Parameters, and data of inputs that make their own, by input. They change in a turn of `runs`.
-    given: Brief<Vec<Option<Given>>>,
+    /// They change in a turn of `runs`.
+    given: Brief<Held>,
     runs: Turned<Runs>,
     /// The seed of random inputs.
     seed: u64,
@@ -183,7 +183,7 @@ impl Model {
 
     /// A model whose constants were found in the files.
     fn of(graph: Graph, files: Files) -> Model {
-        let given = Brief::new(graph.inputs.iter().map(|_| None).collect());
+        let given = Brief::new(Held::none(graph.inputs.len()));
         Model {
             graph,
             plan: None,

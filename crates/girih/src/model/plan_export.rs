@@ -4,6 +4,7 @@
 //! arrays that they write are constants, as those that they read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use girih_compiler::base::IdMap;
 use girih_compiler::graph::{ConstData, Fill, Graph, Role};
@@ -13,7 +14,7 @@ use girih_compiler::tile::target::Capability;
 
 use super::binding::Grid;
 use super::exec::{Call, Executable};
-use super::input_values::{Complete, Given};
+use super::input_values::{Complete, Given, LoadInputs};
 use super::kernels::grid_of;
 use super::load_order::largest_first;
 use super::tensor::{Tensor, bytes_of};
@@ -137,7 +138,7 @@ impl Model {
                 *slot = Some(tensor);
             }
         }
-        let held: Vec<Option<Given>> = self.given.lock().clone();
+        let held: Vec<Option<Given>> = self.given.lock().inputs.clone();
         let mut all = vec![];
         let mut absent = vec![];
         for (at, (given, input)) in found.into_iter().zip(&self.graph.inputs).enumerate() {
@@ -184,7 +185,8 @@ impl Model {
         let binding = ready.binding(&symbols)?;
         let address = |p: &Option<Complete<'_>>| p.as_ref().map_or(0, |p| p.raw().data.expose_provenance() as u64);
         let inputs: Vec<u64> = parameters.iter().map(address).collect();
-        let call = Call { binding: &binding, inputs: &inputs, outputs: &[], watched: &[] };
+        let parameters = LoadInputs { version: 0, watched: Arc::default(), memory: vec![] };
+        let call = Call { binding: &binding, inputs: &inputs, outputs: &[], parameters: &parameters };
         // SAFETY: steps of `load` read constants and parameters, whose types and shapes were compared with the graph's;
         // they live as long as the caller's borrow. The plan has no other steps and no outputs.
         unsafe { ready.run(&call, &self.files, None) }?;

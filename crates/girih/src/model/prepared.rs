@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use super::binding::Binding;
 use super::exec::{Call, Executable, Times};
-use super::input_values::Complete;
+use super::input_values::{Complete, LoadInputs};
+use super::run_pointers::Runs;
 use super::tensor::Tensor;
 use super::{Model, inputs};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::Device;
+use crate::system::sync::TurnedGuard;
 
 impl Model {
     /// Runs the model on arrays by the names of its inputs, and waits for it.
@@ -24,8 +26,18 @@ impl Model {
 
     /// The same with values for symbolic extents that no array tells.
     pub fn run_at(&self, arrays: &[(&str, &Tensor)], symbols: &[(&str, i64)]) -> Result<Vec<(String, Tensor)>> {
+        let _turn = self.runs.take()?;
+        self.run_in_turn(arrays, symbols)
+    }
+
+    /// The same in a turn of `runs` that the caller has.
+    pub(super) fn run_in_turn(
+        &self,
+        arrays: &[(&str, &Tensor)],
+        symbols: &[(&str, i64)],
+    ) -> Result<Vec<(String, Tensor)>> {
         let mut prepared = self.prepare(arrays, symbols)?;
-        prepared.run()?;
+        prepared.run_in_turn(None)?;
         Ok(prepared.into_outputs())
     }
 
@@ -35,12 +47,15 @@ impl Model {
     }
 }
 
-/// A run made ready. The arrays stay borrowed.
+/// A run made ready. The arrays stay borrowed. It reads the parameters that the model held when it was made: once others are bound
+/// it is refused.
 pub struct Prepared<'a> {
     pub(super) model: &'a Model,
     pub(super) inputs: Vec<Complete<'a>>,
     pub(super) symbols: Vec<i64>,
     pub(super) outputs: Vec<Tensor>,
+    /// The version of the parameters that it reads of those that the model held; `None` where it reads none of them.
+    parameters: Option<u64>,
     /// `None` on the evaluator and the simulator.
     pub(super) native: Option<Native>,
 }
@@ -50,8 +65,7 @@ pub(super) struct Native {
     pub(super) binding: Arc<Binding>,
     pub(super) inputs: Vec<u64>,
     pub(super) outputs: Vec<u64>,
-    /// Parameters that may have other elements, or be others, in the next run.
-    pub(super) watched: Vec<(u64, usize)>,
+    pub(super) parameters: LoadInputs,
 }
 
 impl<'a> Prepared<'a> {
@@ -60,38 +74,56 @@ impl<'a> Prepared<'a> {
         arrays: &[(&str, &'a Tensor)],
         symbols: &[(&str, i64)],
     ) -> Result<Prepared<'a>> {
-        let inputs = model.complete(arrays, symbols)?;
+        let (inputs, version) = model.complete(arrays, symbols)?;
+        let parameters = inputs.iter().any(|input| matches!(input, Complete::Held(..))).then_some(version);
         let shapes: Vec<Vec<u64>> = inputs.iter().map(|c| c.raw().shape.to_vec()).collect();
         let symbols = model.symbols(&shapes, &inputs::named_symbols(&model.graph, symbols)?)?;
         model.options.check_device()?;
         if model.options.device != Device::Cpu {
-            return Ok(Prepared { model, inputs, symbols, outputs: vec![], native: None });
+            return Ok(Prepared { model, inputs, symbols, outputs: vec![], parameters, native: None });
         }
         let ready = model.executable()?;
         let binding = ready.binding(&symbols)?;
         let outputs =
             binding.outputs.iter().map(|o| Tensor::zeroed(o.elem, &o.shape)).collect::<Result<Vec<Tensor>>>()?;
         let native = Native {
-            watched: model.watched(&ready.plan, &inputs),
+            parameters: model.load_inputs(&ready.plan, &inputs),
             ready,
             binding,
             inputs: inputs.iter().map(|c| c.raw().data.expose_provenance() as u64).collect(),
             outputs: outputs.iter().map(|t| t.buffer().as_ptr().expose_provenance() as u64).collect(),
         };
-        Ok(Prepared { model, inputs, symbols, outputs, native: Some(native) })
+        Ok(Prepared { model, inputs, symbols, outputs, parameters, native: Some(native) })
     }
 
     /// Runs the model and waits for it.
+    ///
+    /// # Errors
+    /// Parameters that were bound since the run was made ready; [`Error::Trap`] where an index lies outside its array.
     pub fn run(&mut self) -> Result<()> {
-        self.run_timed(None)
+        let _turn = self.turn()?;
+        self.run_in_turn(None)
     }
 
-    pub(super) fn run_timed(&mut self, times: Option<&mut Times>) -> Result<()> {
+    /// A turn of the model's runs, in which nobody binds other parameters. It is refused where somebody has since this run was made.
+    pub(super) fn turn(&self) -> Result<TurnedGuard<'a, Runs>> {
+        let turn = self.model.runs.take()?;
+        let now = self.model.given.lock().version;
+        match self.parameters {
+            Some(version) if version != now => Err(Error::argument(
+                "other parameters were bound to the model after this run was prepared; prepare it again",
+            )),
+            _ => Ok(turn),
+        }
+    }
+
+    /// The same in a turn that the caller has.
+    pub(super) fn run_in_turn(&mut self, times: Option<&mut Times>) -> Result<()> {
         let Some(native) = &self.native else {
             self.outputs = match self.model.options.device {
                 Device::Sim => self.simulate()?,
                 Device::Cuda => self.run_on_gpu(None)?,
-                _ => self.evaluate(false)?.into_iter().map(|(_, t)| t).collect(),
+                _ => self.evaluate_graph(&self.model.graph, false)?,
             };
             return Ok(());
         };
@@ -99,7 +131,7 @@ impl<'a> Prepared<'a> {
             binding: &native.binding,
             inputs: &native.inputs,
             outputs: &native.outputs,
-            watched: &native.watched,
+            parameters: &native.parameters,
         };
         // SAFETY: the tensors live as long as this value and were checked against the graph; outputs have memory of
         // their own.

@@ -35,7 +35,8 @@ impl Prepared<'_> {
         self.run()?;
         let Repeated { steps: times, seconds, least, runs } = Repeated::of(|| {
             let mut one = vec![];
-            self.run_timed(Some(&mut one))?;
+            let _turn = self.turn()?;
+            self.run_in_turn(Some(&mut one))?;
             Ok(one)
         })?;
         let grids = binding.steps.iter().map(|bound| bound.grid.unwrap_or([0; 3]));
@@ -58,6 +59,7 @@ impl Prepared<'_> {
         let gpu = gpu.ok_or_else(|| Error::Internal("the GPU's target has no numbers".into()))?;
         let Repeated { steps: times, seconds, least, runs } = Repeated::of(|| {
             let mut one = GpuTimes::new();
+            let _turn = self.turn()?;
             self.run_on_gpu(Some(&mut one))?;
             let seconds = one.iter().map(|(_, seconds)| *seconds).collect();
             grids = one.into_iter().map(|(grid, _)| grid).collect();

@@ -23,8 +23,9 @@ impl Prepared<'_> {
     /// The outputs by the reference evaluator; with `widen` every float is an f64.
     ///
     /// # Errors
-    /// [`Error::Trap`] where an index lies outside its array.
+    /// [`Error::Trap`] where an index lies outside its array; parameters that were bound since the run was made ready.
     pub fn evaluate(&self, widen: bool) -> Result<Vec<(String, Tensor)>> {
+        let _turn = self.turn()?;
         let tensors = self.evaluate_graph(&self.model.graph, widen)?;
         let names = self.model.graph.outputs.iter().map(|o| o.name.clone());
         Ok(names.zip(tensors).collect())

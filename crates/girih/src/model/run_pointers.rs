@@ -9,7 +9,7 @@ use girih_compiler::loops::model::{ArrayId, ArrayPlace};
 use super::binding::Binding;
 use super::digest::{self, Digest};
 use super::exec::{Call, Executable};
-use super::input_values::Given;
+use super::input_values::{Given, LoadInputs};
 use super::tensor::{RawTensor, Tensor};
 use super::{Model, cuda, inputs};
 use crate::error::{Error, Result};
@@ -46,8 +46,8 @@ pub(super) struct Runs {
     /// The input addresses of the current run.
     addresses: Vec<u64>,
     outputs: Vec<u64>,
-    /// Memory that every run looks at, as `Model::watched` tells it; and a digest of its contents before the last run on a GPU.
-    pub(super) watched: Option<Vec<(u64, usize)>>,
+    /// The parameters that the steps of loading read; and a digest of those that somebody may write to before the last run on a GPU.
+    pub(super) load_inputs: Option<LoadInputs>,
     seen: Option<Digest>,
 }
 
@@ -135,8 +135,8 @@ impl Model {
         for (k, output) in binding.outputs.iter().enumerate() {
             held.outputs.push(allocate(k, output.elem, &output.shape)?.expose_provenance() as u64);
         }
-        let watched = held.watched.get_or_insert_with(|| self.watched(&ready.plan, &[]));
-        let call = Call { binding, inputs: &held.addresses, outputs: &held.outputs, watched };
+        let parameters = held.load_inputs.get_or_insert_with(|| self.load_inputs(&ready.plan, &[]));
+        let call = Call { binding, inputs: &held.addresses, outputs: &held.outputs, parameters };
         // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
         unsafe { ready.run(&call, &self.files, None) }?;
         Ok(true)
@@ -193,7 +193,8 @@ impl Model {
         for (k, (elem, shape)) in self.output_types(&symbols)?.iter().enumerate() {
             held.outputs.push(allocate(k, *elem, shape)?.expose_provenance() as u64);
         }
-        let watched = held.watched.get_or_insert_with(|| self.watched(resident.plan().0, &[]));
+        let read = held.load_inputs.get_or_insert_with(|| self.load_inputs(resident.plan().0, &[]));
+        let watched = &read.memory;
         if !watched.is_empty() {
             let gpu = crate::cuda::device::Device::get()?;
             let (there, here): (Vec<_>, Vec<_>) = watched.iter().copied().partition(|(address, _)| gpu.has(*address));
@@ -215,7 +216,7 @@ impl Model {
     fn enter(&self, arguments: &[RawTensor<'_>], addresses: &mut Vec<u64>) {
         addresses.clear();
         let mut next = arguments.iter();
-        for (input, given) in self.graph.inputs.iter().zip(&*self.given.lock()) {
+        for (input, given) in self.graph.inputs.iter().zip(&self.given.lock().inputs) {
             addresses.push(match (input.role, given) {
                 (Role::Argument, _) => next.next().map_or(0, |t| t.data.expose_provenance() as u64),
                 (Role::Parameter, given) => given.as_ref().map_or(0, Given::address),
@@ -254,7 +255,7 @@ impl Model {
         let arrays: Vec<(&str, &Tensor)> = names.into_iter().zip(&copies).collect();
         let named = self.graph.symbols.values().zip(symbols);
         let named: Vec<(&str, i64)> = named.filter_map(|(s, value)| Some((s.name.as_str(), (*value)?))).collect();
-        let outputs = self.run_at(&arrays, &named)?;
+        let outputs = self.run_in_turn(&arrays, &named)?;
         for (k, (_, tensor)) in outputs.iter().enumerate() {
             let to = allocate(k, tensor.elem(), tensor.shape())?;
             let from = tensor.buffer().bytes();
@@ -275,7 +276,7 @@ impl Model {
     pub(super) fn shapes(&self, arguments: &[(Elem, Vec<u64>)]) -> Result<Vec<Vec<u64>>> {
         let mut shapes = vec![];
         let mut next = arguments.iter();
-        let held = self.given.lock().clone();
+        let held = self.given.lock().inputs.clone();
         for (at, (input, given)) in self.graph.inputs.iter().zip(&held).enumerate() {
             shapes.push(match (input.role, given) {
                 (Role::Argument, _) => {

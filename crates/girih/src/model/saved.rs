@@ -51,6 +51,8 @@ pub(super) struct Saved {
     objects: BTreeMap<String, Bytes>,
     /// Name, place and length of the arrays that the steps of load wrote, in the order of the plan's arrays.
     loaded: Vec<(String, u64, u64)>,
+    /// The version of the parameters that these were computed from.
+    pub(super) parameters: u64,
     /// A hash of the plan.
     plan: String,
     /// Why no machine code of the file is used.
@@ -183,7 +185,6 @@ impl Model {
         }
         let plan = header["plan"].as_str().ok_or_else(damaged)?.to_string();
         let (refused, failed) = (refused(header), Brief::new(None));
-        let saved = Saved { file, objects, loaded, plan, refused, failed };
 
         let mut options = Options { tuned: false, check: options.check || header["check"] == true, ..options };
         if options.knobs.is_empty() && options.schedule.is_none() {
@@ -209,7 +210,11 @@ impl Model {
             // In the mapping, which the model's files keep.
             given.push((at, Given::Raw { address: bytes.as_ptr().expose_provenance() as u64, shape, watched: false }));
         }
-        model.hold(&mut *model.runs.take()?, given);
+        if !given.is_empty() {
+            model.hold(&mut *model.runs.take()?, given);
+        }
+        let parameters = model.given.lock().version;
+        let saved = Saved { file, objects, loaded, parameters, plan, refused, failed };
         Ok(Model { saved: Some(Arc::new(saved)), ..model })
     }
 

@@ -254,3 +254,63 @@ fn what_does_not_fit_is_named() {
     let say_parameter = |name: &str| say(model.bind_parameters(vec![(name, tensor(&[0.0; 4]))]).unwrap_err());
     assert!(say_parameter("x").starts_with("input `x` is not a parameter"));
 }
+
+#[test]
+fn prepared_runs_do_not_mix_parameters() {
+    let model = chain();
+    let out = |tensors: &[Tensor]| tensors[0].buffer().to_vec::<f32>().unwrap();
+    let (x, own) = (tensor(&[7.0; 4]), tensor(&[2.0; 4]));
+    let bind = |w: f32| model.bind_parameters(vec![("w", tensor(&[w; 4]))]).unwrap();
+    bind(0.5);
+    let mut before = model.prepare(&[("x", &x)], &[]).unwrap();
+    let mut with_own = model.prepare(&[("x", &x), ("w", &own)], &[]).unwrap();
+    before.run().unwrap();
+    assert_eq!(out(before.outputs()), [10.0; 4]);
+    bind(1.0);
+    // It would read some parameters of before and arrays computed from those of now.
+    let error = before.run().unwrap_err().to_string();
+    assert!(error.contains("other parameters were bound to the model"), "{error}");
+    assert!(before.evaluate(false).is_err() && before.profile().is_err());
+    let mut after = model.prepare(&[("x", &x)], &[]).unwrap();
+    for _ in 0..2 {
+        after.run().unwrap();
+        assert_eq!(out(after.outputs()), [13.0; 4]);
+        // A run that has parameters of its own reads none of the model's.
+        with_own.run().unwrap();
+        assert_eq!(out(with_own.outputs()), [19.0; 4]);
+    }
+    let results = model.run(&[("x", &x)]).unwrap();
+    assert_eq!(results[0].1.buffer().to_vec::<f32>().unwrap(), [13.0; 4]);
+}
+
+/// `out = x + (w - u)`, where the difference is computed at load.
+#[test]
+fn equal_arrays_for_two_parameters_are_told_apart() {
+    let mut graph = Graph { name: "difference".into(), ..Graph::default() };
+    let x = graph.add_input("x", Elem::F32, vec![Ix::Const(4)], Role::Argument);
+    for name in ["w", "u"] {
+        graph.add_input(name, Elem::F32, vec![Ix::Const(4)], Role::Parameter);
+    }
+    graph.outputs = vec![Output { name: "out".into(), value: x }];
+    let mut arrays: IdMap<ArrayId, Array> = IdMap::new();
+    let mut array = |name: &str, place, at_load| {
+        arrays.push(Array { name: name.into(), elem: Elem::F32, shape: vec![Ix::Const(4)], at_load, place })
+    };
+    let x = array("x", ArrayPlace::Input(0), false);
+    let (w, u) = (array("w", ArrayPlace::Input(1), true), array("u", ArrayPlace::Input(2), true));
+    let (v, out) = (array("v", ArrayPlace::Loaded, true), array("out", ArrayPlace::Temp, false));
+    let add = ADD.replace(", n: i64", "").replace("0..n", "0..4");
+    let subtract = add.replace("k_add", "k_subtract").replace("x + y", "x - y");
+    let of = |text: &str, from: [ArrayId; 2], to| step(text, [from[0], from[1], to].map(StepArg::Array).to_vec(), to);
+    let (load, steps) = (vec![of(&subtract, [w, u], v)], vec![of(&add, [x, v], out)]);
+    let plan = Plan { arrays, load, steps, outputs: vec![out], ..Plan::default() };
+    let cache = std::env::temp_dir().join(format!("girih-model-{}", std::process::id()));
+    let options = Options::default().cache(CachePolicy::At(cache));
+    let model = Model::from_plan(graph, plan).unwrap().with_options(options);
+    model.bind_parameters(vec![("w", tensor(&[1.0; 4])), ("u", tensor(&[2.0; 4]))]).unwrap();
+    let (x, other) = (tensor(&[0.0; 4]), tensor(&[5.0; 4]));
+    for (name, want) in [("w", 3.0), ("u", -4.0), ("w", 3.0)] {
+        let results = model.run(&[("x", &x), (name, &other)]).unwrap();
+        assert_eq!(results[0].1.buffer().to_vec::<f32>().unwrap(), [want; 4], "{name}");
+    }
+}

@@ -40,6 +40,7 @@ impl Prepared<'_> {
     /// # Errors
     /// A diagnostic that names the first rule that changes the answer.
     pub fn verify_each(&self) -> Result<Verified> {
+        let _turn = self.turn()?;
         let options = self.model.options.pipeline(PLANNED)?;
         let mut graphs = Graphs { run: self, last: None, checked: 0 };
         let lowered = pipeline::lower_model(&self.model.graph, &options, &mut graphs).map_err(Error::Program)?;

@@ -101,6 +101,22 @@ fn layers_of_one_name_are_not_compiled_anew() {
     }
 }
 
+/// The file has arrays that were computed from the parameters it was saved with.
+#[test]
+fn parameters_that_are_bound_before_the_first_run_count() {
+    let folder = Folder::new("parameters");
+    let path = folder.0.join("model.girih");
+    let inputs = [("x".to_string(), Elem::F32, vec![4, 64])];
+    let model = Model::from_expression("torch.nn.Linear(64, 32, bias=False)(x)", &inputs).unwrap();
+    model.save(&path).unwrap();
+    let loaded = Model::load(&path, Options::default()).unwrap();
+    let weight = loaded.inputs().into_iter().find(|port| port.name != "x").unwrap();
+    let zeros = Tensor::from_slice(&[0f32; 32 * 64], &[32, 64]).unwrap();
+    loaded.bind_parameters(vec![(&weight.name, zeros)]).unwrap();
+    assert_eq!(run(&loaded), [0.0; 4 * 32]);
+    assert_eq!(loaded.recompiled(), None);
+}
+
 #[test]
 fn a_model_keeps_the_schedule_that_it_was_saved_with() {
     let folder = Folder::new("schedule");

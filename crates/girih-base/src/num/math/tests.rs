@@ -118,7 +118,7 @@ fn bound(op: ScalarOp) -> [f64; 2] {
         ScalarOp::Log => [0.8, 0.8],
         ScalarOp::Log2 => [1.1, 0.7],
         ScalarOp::Sin | ScalarOp::Cos => [1.6, 0.8],
-        ScalarOp::Tan => [2.5, 2.0],
+        ScalarOp::Tan => [1.9, 2.0],
         ScalarOp::Sinh => [0.501, 1.6],
         ScalarOp::Cosh => [0.501, 1.3],
         ScalarOp::Tanh => [2.2, 2.0],

@@ -1,8 +1,8 @@
 //! sin, cos and tan: reduction by multiples of pi/2, then minimax polynomials on `[-pi/4, pi/4]`.
 //!
 //! sin, cos and tan of usual f32 stay in f32: pi/2 is split into three parts, and the first leaves no error, since its
-//! products with small integers lie on the grid of the argument. tan is a quotient of two polynomials there, and keeps the
-//! reduced argument as a pair. Other f32 compute in f64. Small arguments are reduced
+//! products with small integers lie on the grid of the argument. tan is a quotient of two polynomials there, keeps the
+//! reduced argument as a pair, and takes the rounding of the divisor from the dividend. Other f32 compute in f64. Small arguments are reduced
 //! as Cody and Waite do, with fused multiply-adds and, for f64, three parts of pi/2. Large arguments multiply by the
 //! bits of 2/pi that matter (Payne and Hanek's idea), cut into chunks whose products with the argument are exact as one
 //! or two f64, so whole turns fall away exactly; the chunks are picked by selects, without a table in memory.
@@ -18,6 +18,9 @@ const PIO2_SINGLE: [f64; 3] = [1.570796251296997, 7.549789415861596e-08, 5.39032
 const SIN_SINGLE: [f64; 3] = [-0.16666654908632686, 0.008332175846356121, -0.0001951697747255064];
 const COS_SINGLE: [f64; 4] =
     [-0.4999999972401028, 0.041666623194669135, -0.0013886759563065466, 2.4390042624956467e-05];
+/// The same for tan, which keeps the reduced argument as a pair: the second has so few bits that its products with the integers up to
+/// 2^15 are exact.
+const PIO2_SINGLE_TAN: [f64; 3] = [1.570796251296997, 7.543712854385376e-08, 6.07710062827671e-11];
 /// tan x = (x + x^3 p(x^2)) / (1 + x^2 q(x^2)), for f32
 const TAN_SINGLE: [[f64; 2]; 2] =
     [[-0.11135544627904892, 0.001074739033356309], [-0.4446887671947479, 0.015970982611179352]];
@@ -245,18 +248,21 @@ fn usual_single<M: Machine>(f: Function, x: X<M>) -> X<M> {
 }
 
 fn usual_tan_single<M: Machine>(x: X<M>, shifted: X<M>, n: X<M>) -> X<M> {
-    let nearest = n.fma(-PIO2_SINGLE[0], x.abs());
-    let p = n * PIO2_SINGLE[1];
-    let p_low = n.fma(PIO2_SINGLE[1], -p);
-    let hi = nearest - p;
-    let low = n.fma(-PIO2_SINGLE[2], ((nearest - hi) - p) - p_low);
-    let r = hi + low;
+    let [first, second, third] = PIO2_SINGLE_TAN.map(|part| -part);
+    let nearest = n.fma(first, x.abs());
+    let hi = n.fma(second, nearest);
+    let of_second = n.fma(second, nearest - hi);
+    let r = n.fma(third, hi);
+    let low = n.fma(third, hi - r) + of_second;
     let z = r * r;
     // tan (r + low) = tan r + (1 + tan^2 r) low; the polynomials divide by the rest.
-    let low = (hi - r) + low;
     let low = (low * z).fma(0.75, low);
+    let divisor = z.poly(&TAN_SINGLE[1]);
+    let cos = z.fma(divisor, 1.0);
+    // sin / (cos + e) = (sin - e sin / cos) / cos, where r is near enough to sin / cos.
+    let rounding = z.fma(divisor, -cos + 1.0);
+    let low = (-r).fma(rounding, low);
     let sin = (r * z).fma(z.poly(&TAN_SINGLE[0]), low) + r;
-    let cos = z.fma(z.poly(&TAN_SINGLE[1]), 1.0);
     let odd = (shifted.as_int() & x.int(1)).ne(0);
     (odd.select(-cos, sin) / odd.select(sin, cos)).flip(x.sign())
 }

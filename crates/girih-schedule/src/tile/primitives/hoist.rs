@@ -18,8 +18,8 @@
 //!                                                      y[c, j] = (load x[c, j]) * w_of[j]
 //! ```
 //!
-//! It is done where the loop has no iteration, too: loads and assertions only move where the loop is known to run. Of a serial loop the
-//! stages go that are filled with the same each time.
+//! So are arrays that the loop fills first and does not write to again. It is done where the loop has no iteration, too: loads and
+//! assertions only move where the loop is known to run. A serial loop's stages go that are filled with the same each time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +35,11 @@ use crate::tile::edit::{self, at_most, new_axis};
 
 /// Moves what all iterations of a loop do alike before it.
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
-    let mut shared = None;
+    let (mut shared, mut runs_always) = (None, false);
     look(kernel, &mut |loop_at, f| {
+        if loop_at == at {
+            runs_always = runs(kernel, f);
+        }
         if loop_at == at
             && f.kind == LoopKind::Free
             && alike(f) == 0
@@ -66,7 +69,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
         if let Some(shared) = &shared {
             return keep(kernel, f, shared.as_ref().map_err(|why| why.to_string())?);
         }
-        if edit::const_trip(f).is_none_or(|n| n == 0) {
+        if !runs_always {
             return Err("it may not run".into());
         }
         let mut inner = f.clone();
@@ -101,17 +104,37 @@ pub fn stages_alike(kernel: &Kernel, f: &For) -> Vec<BufId> {
     f.body.iter().filter_map(same).collect()
 }
 
-/// How many statements at the beginning of a body are the same for all iterations.
+/// How many statements at the beginning of a body are the same for all iterations: values, and arrays that nothing else writes to.
 pub fn alike(f: &For) -> usize {
     let stores = walk::effects(&f.body).stores;
-    let same = |s: &&Stmt| {
+    let same = |(at, s): &(usize, &Stmt)| {
         let moves = match s {
             Stmt::Load { mem, .. } => edit::is_pure(s) && !stores.contains(&mem.base),
+            Stmt::For(_) | Stmt::Local { .. } => fills(f, *at, &stores),
             s => matches!(s, Stmt::Assert { .. }) || edit::is_pure(s) && !matches!(s, Stmt::Read { .. }),
         };
-        moves && !walk::refs_of(s).axes_used.contains(&f.axis)
+        moves && !walk::refs(std::slice::from_ref(*s)).axes_used.contains(&f.axis)
     };
-    f.body.iter().take_while(same).count()
+    f.body.iter().enumerate().take_while(same).count()
+}
+
+/// Returns true for an array that a loop right behind it fills with loads and arithmetic, the same in all iterations, and for that loop,
+/// where nothing behind them writes to the array.
+fn fills(f: &For, at: usize, stores: &BTreeSet<ValId>) -> bool {
+    let at = if matches!(f.body[at], Stmt::For(_)) { at } else { at + 1 };
+    let array = at.checked_sub(1).and_then(|at| f.body.get(at));
+    let (Some(Stmt::Local { buf }), Some(Stmt::For(fill))) = (array, f.body.get(at)) else { return false };
+    let mut same = fill.kind == LoopKind::Free;
+    walk::visit(&f.body[at..=at], &mut |s| {
+        same &= match s {
+            Stmt::For(f) => f.kind == LoopKind::Free && f.place == Place::None,
+            Stmt::Load { mem, .. } => edit::is_pure(s) && !stores.contains(&mem.base),
+            Stmt::Write { buf: to, .. } => to == buf,
+            s => edit::is_pure(s) && !matches!(s, Stmt::Read { .. }),
+        };
+    });
+    let after = walk::refs(&f.body[at + 1..]).bufs_written;
+    same && !walk::refs(&f.body[at..=at]).axes_used.contains(&f.axis) && !after.contains(buf)
 }
 
 /// The values that a loop computes alike in all iterations of a loop around it.
@@ -223,18 +246,33 @@ impl Shared {
     }
 }
 
-/// Returns true if a loop has an iteration, wherever the loops around it are.
+/// Returns true if a loop of a kernel has an iteration, wherever the loops around it are.
 fn runs(kernel: &Kernel, f: &For) -> bool {
     if let Some(trips) = edit::const_trip(f) {
         return trips > 0;
     }
-    let (mut facts, mut seen) = (kernel.facts(), BTreeMap::<AxisId, u32>::new());
-    for l in walk::loops(&kernel.body) {
-        facts.set_axis(l.axis, &l.lo, &l.hi);
-        *seen.entry(l.axis).or_default() += 1;
-    }
+    let mut around = vec![];
+    let found = find_within(&kernel.body, f, &mut around);
     let trips = Ix::sub(f.hi.clone(), f.lo.clone());
-    trips.axes().iter().all(|a| seen.get(a) == Some(&1)) && facts.range(&trips).lo > 0
+    let mut facts = kernel.facts();
+    around.iter().for_each(|l| facts.set_axis(l.axis, &l.lo, &l.hi));
+    found && trips.axes().iter().all(|a| around.iter().any(|l| l.axis == *a)) && facts.range(&trips).lo > 0
+}
+
+/// Finds a loop itself, not one that is equal, and the loops around it.
+fn find_within<'a>(body: &'a [Stmt], f: &For, around: &mut Vec<&'a For>) -> bool {
+    body.iter().any(|s| {
+        let Stmt::For(l) = s else { return walk::bodies(s).into_iter().any(|body| find_within(body, f, around)) };
+        if std::ptr::eq(&**l, f) {
+            return true;
+        }
+        around.push(l);
+        let found = find_within(&l.body, f, around);
+        if !found {
+            around.pop();
+        }
+        found
+    })
 }
 
 /// The cost of loads that lie apart, in operations.

@@ -264,7 +264,8 @@ steps! { (kernel, ctx)
         loops: Vec<LoopRef>, lanes: u32 = number("a number of lanes", 2), ways: u32 = number("a number of vectors", 1).or(1)
     } => vector::apply(kernel, ctx, loops, *lanes, *ways);
     /// `windows LOOP by N`: Reductions over windows inside of free loops are written out, so that vectors run along the
-    /// positions of the result; the positions at the edges are split off, and N neighbours are computed together.
+    /// positions of the result; the positions at the edges are split off, and up to N neighbours are computed together,
+    /// which load once what they share.
     "windows" Windows { at: LoopRef, together: u32 = number("how many neighbours go together", 1) }
         => windows::apply(kernel, ctx, *at, *together);
 }

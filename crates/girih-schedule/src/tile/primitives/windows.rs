@@ -14,9 +14,10 @@
 //!                                                    store y[j + 1] = %s2
 //! ```
 //!
-//! The loop is the outermost of those that stand in each other and hold nothing else; N neighbours along the one around the innermost are
-//! computed together where no condition tests them. Each element keeps the order of its sum. Legal for folds of loads and arithmetic over
-//! windows of a constant size whose results lie side by side.
+//! The loop is the outermost of those that stand in each other and hold nothing else; up to N neighbours along the one around the innermost
+//! are computed together where no condition tests them, and so are all of a short piece at an edge. Elements that several of them load
+//! are loaded once. Each result keeps the order of its sum. Legal for folds of loads and arithmetic over windows of a constant size whose
+//! results lie side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +28,7 @@ use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::unroll_windows::{
-    JAMMED, LEAST_USES, LONGEST_BODY, MOST_GATHERED, MOST_STATEMENTS, MOST_TAPS,
+    LEAST_USES, LONGEST_BODY, MOST_GATHERED, MOST_JAMMED, MOST_STATEMENTS, MOST_TAPS, OF_TWO_TAPS,
 };
 use crate::tile::primitives::line::{LoopRef, replace};
 use crate::tile::target::Capability;
@@ -111,15 +112,21 @@ pub fn expand(
     for f in outer {
         facts.set_axis(f.axis, &f.lo, &f.hi);
     }
-    // Neighbours along a row share what they load of the weights.
-    let long = |jam: i64| flat.len() as i64 * jam > LONGEST_BODY as i64;
-    let jam = match jam.map(i64::from) {
-        Some(1) => 1,
-        Some(_) if outer.is_empty() => return Err("there is no loop around the innermost one"),
-        Some(jam) if long(jam) => return Err("its body is long"),
-        Some(jam) => jam,
-        None if fill.is_empty() || edges || long(JAMMED) => 1,
-        None => JAMMED,
+    // Neighbours along a row share what they load of the weights, and what their windows have in common.
+    let jam = match (jam.map(i64::from), outer.last()) {
+        (Some(1), _) => 1,
+        (Some(_), None) => return Err("there is no loop around the innermost one"),
+        (Some(jam), _) if jam > (MOST_STATEMENTS / flat.len().max(1)) as i64 => return Err("its body is long"),
+        (Some(jam), _) => jam,
+        (None, Some(row)) if !fill.is_empty() && !edges => {
+            let most = (2 * LONGEST_BODY / (taps as i64 * OF_TWO_TAPS)).clamp(1, MOST_JAMMED);
+            // The longest piece along a row decides: all its groups get about as many.
+            let pieces = cuts
+                .get(&row.axis)
+                .map_or(const_trip(row).map(|n| n as i64), |cut| cut.iter().map(|(a, b)| b - a).max());
+            pieces.map_or(1, |n| even(n, most))
+        }
+        _ => 1,
     };
     let nest = Nest { inner, columns, cuts, fill, jam };
     Ok((nest.around(kernel, outer, flat, &facts), jam as u32))
@@ -134,7 +141,7 @@ struct Nest<'a> {
     cuts: BTreeMap<AxisId, Vec<(i64, i64)>>,
     /// Copies what is loaded apart, before the loops of a row.
     fill: Vec<Stmt>,
-    /// Iterations of the loop around the innermost one that are computed together where none of them tests its axis.
+    /// Iterations of the loop around the innermost one that are computed together, at most.
     jam: i64,
 }
 
@@ -158,11 +165,14 @@ impl Nest<'_> {
             facts.set_axis(f.axis, &Ix::Const(0), &Ix::Const(at.1 - at.0));
             let mut part = shifted(&body, f.axis, at);
             edit::decide(&mut part, &facts);
-            let together = if rest.is_empty() && !tests_axis(&part, f.axis) { self.jam } else { 1 };
+            let length = at.1 - at.0;
+            // Where all of a piece are computed together, each has a place of its own, and no condition tests the axis any more.
+            let jams = rest.is_empty() && (length <= self.jam || !tests_axis(&part, f.axis));
+            let together = if jams { self.jam.min(length) } else { 1 };
             // Groups of neighbours, then those that are left over.
-            let groups = (at.1 - at.0) / together;
-            for (from, n, by) in [(0, groups, together), (groups * together, (at.1 - at.0) % together, 1)] {
-                if n == 0 {
+            let (groups, left) = (length / together, length % together);
+            for (from, n, by) in [(0, groups, together), (groups * together, 1, left)] {
+                if n == 0 || by == 0 {
                     continue;
                 }
                 let of = |i| {
@@ -184,6 +194,11 @@ impl Nest<'_> {
 fn jammed(kernel: &mut Kernel, copies: Vec<Vec<Stmt>>) -> Vec<Stmt> {
     let fresh: Vec<Vec<Stmt>> = copies.iter().map(|copy| walk::clone_fresh(kernel, copy)).collect();
     (0..fresh[0].len()).flat_map(|at| fresh.iter().map(move |copy| copy[at].clone())).collect()
+}
+
+/// The least size of groups of at most `most` that are as few as can be.
+fn even(n: i64, most: i64) -> i64 {
+    ceil_div(n.max(1), ceil_div(n.max(1), most))
 }
 
 /// True if a condition of the body tests an axis.
@@ -316,20 +331,53 @@ fn flatten(kernel: &mut Kernel, body: &[Stmt], out: &mut Vec<Stmt>) {
 /// Makes values of what scalar buffers hold, all but the `others`.
 fn promote(body: &mut Vec<Stmt>, others: &BTreeSet<BufId>) -> Result<(), &'static str> {
     let mut held: BTreeMap<BufId, Opnd> = BTreeMap::new();
+    let mut copies: BTreeMap<ValId, Opnd> = BTreeMap::new();
     let mut out = vec![];
     for s in body.drain(..) {
         match s {
             Stmt::Local { .. } => {}
-            Stmt::Write { buf, value, .. } => _ = held.insert(buf, value),
+            Stmt::Write { buf, value, .. } => {
+                let value = if let Opnd::Val(v) = value { copies.get(&v).copied().unwrap_or(value) } else { value };
+                held.insert(buf, value);
+            }
             Stmt::Read { dst, buf, .. } if !others.contains(&buf) => {
-                let value = *held.get(&buf).ok_or("it reads what nothing wrote")?;
-                out.push(edit::copy_of(dst, value));
+                copies.insert(dst, *held.get(&buf).ok_or("it reads what nothing wrote")?);
             }
             s => out.push(s),
         }
     }
+    walk::subst_vals(&mut out, &mut |v| copies.get(&v).copied());
     *body = out;
     Ok(())
+}
+
+/// Keeps the first of loads of one element, and of reads, and lets the others' users have its value. Nothing is shared behind a store.
+fn share_loads(body: &mut Vec<Stmt>, facts: &Facts) {
+    let (mut seen, mut copies) = (BTreeMap::new(), BTreeMap::new());
+    let short = |ix: &Ix| simplify(ix, facts);
+    let end = body.iter().position(|s| matches!(s, Stmt::Store { .. } | Stmt::Write { .. })).unwrap_or(body.len());
+    for (at, s) in body[..end].iter().enumerate() {
+        let (from, places, conds) = match s {
+            Stmt::Load { mem, mask, other: None, order: Order::Weak, .. } if mask.vals.is_empty() => {
+                let conds = mask.conds.iter().map(|c| (c.cmp, short(&Ix::sub(c.lhs.clone(), c.rhs.clone()))));
+                (Err(mem.base), vec![short(&mem.index)], conds.collect())
+            }
+            Stmt::Read { buf, idx, .. } => (Ok(*buf), idx.iter().map(short).collect(), vec![]),
+            _ => continue,
+        };
+        let Some(dst) = walk::def(s) else { continue };
+        let first = *seen.entry((from, places, conds)).or_insert(dst);
+        if first != dst {
+            copies.insert(dst, (at, Opnd::Val(first)));
+        }
+    }
+    let gone: BTreeSet<usize> = copies.values().map(|(at, _)| *at).collect();
+    let mut at = 0;
+    body.retain(|_| {
+        at += 1;
+        !gone.contains(&(at - 1))
+    });
+    walk::subst_vals(body, &mut |v| copies.get(&v).map(|(_, first)| *first));
 }
 
 fn stored_bytes(s: &Stmt) -> Option<u32> {
@@ -413,5 +461,6 @@ fn piece(inner: &For, body: &[Stmt], at: Option<(i64, i64)>, facts: &Facts) -> S
     let mut body = at.map_or(body.to_vec(), |at| shifted(body, inner.axis, at));
     edit::decide(&mut body, &facts);
     edit::drop_unused(&mut body);
+    share_loads(&mut body, &facts);
     Stmt::For(Box::new(For { hi, body, ..inner.clone() }))
 }

@@ -9,6 +9,7 @@ use crate::tile::heuristics::blockify::{
 };
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::bind::{self, To};
+use crate::tile::primitives::hoist;
 use crate::tile::primitives::{LoopRef, Names, Script, Step};
 use crate::tile::rules::interchange::{self, ColumnFolds};
 use crate::tile::rules::{compute_once, site_of};
@@ -97,11 +98,12 @@ fn together(script: &mut Script<'_>, loops: &mut Vec<LoopRef>) {
 
 /// The elements that a nest computes, where that is known.
 fn elements(f: &For) -> Option<i64> {
-    let own = f.hi.as_const()?;
-    match &f.body[..] {
-        [Stmt::For(inner)] if inner.kind == LoopKind::Free => own.checked_mul(elements(inner)?),
-        _ => Some(own),
-    }
+    let inner = f.body.iter().filter_map(|s| match s {
+        Stmt::For(inner) if inner.kind == LoopKind::Free => Some(elements(inner)),
+        _ => None,
+    });
+    let inner = inner.sum::<Option<i64>>()?.max(1);
+    f.hi.as_const()?.checked_mul(inner)
 }
 
 /// Shares the outer loops of a nest among blocks; `false` where one block is enough.
@@ -149,8 +151,10 @@ fn share(script: &mut Script<'_>, nest: LoopRef) -> Result<bool, String> {
     }
     let count = guess(&Numbered::new(&over, &script.kernel.facts()).total).max(1);
     let wanted = threads * 4;
-    // A power of two, so that blocks are even where the rows are.
-    let per_block = (BLOCK_WORK / work).clamp(1, (count / wanted).max(1));
+    // A power of two, so that blocks are even where the rows are. An array that each row fills alike is filled once for all rows of a block.
+    let fills = !leaf && inner.body[..hoist::alike(inner)].iter().any(|s| matches!(s, Stmt::For(_)));
+    let worth = if fills { i64::MAX } else { BLOCK_WORK / work };
+    let per_block = worth.clamp(1, (count / wanted).max(1));
     let per_block = 1 << per_block.ilog2();
     let mut part = None;
     if let Some(f) = &vector {

@@ -30,6 +30,8 @@ for c in 0..32: free                             local w_of: f32[256]
 
 Knob: `once` (0 turns the rule off).
 
+An array that each row fills alike before anything else, as weights that are turned for vectors, is filled once for the rows of a block.
+
 Refuses values that are computed about as fast as they are read back, counting how many rows share them, and rows that would keep too
 many bytes.
 ",
@@ -44,6 +46,11 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut steps = vec![];
     primitives::look(p, &mut |at, f| {
         let Some(inner) = rows(f) else { return true };
+        if f.body[..hoist::alike(f)].iter().any(|s| matches!(s, Stmt::For(_))) {
+            log.applied(axis_site(p, f.axis));
+            steps.push(Step::Hoist { at });
+            return false;
+        }
         let Ok(shared) = Shared::of(p, f, inner) else { return true };
         let bytes = at_most(&inner.hi).map_or(u64::MAX, |n| shared.bytes(p).saturating_mul(n as u64));
         let saved = spared(&shared, f);

@@ -252,6 +252,16 @@ mod tests {
     }
 
     #[test]
+    fn columns_close_together_are_folded_row_by_row() {
+        let apart = |n: i64| COLUMN_SUMS.replace("X[i*256 + j]", &format!("X[i*{} + j*{n}]", n * 256));
+        let (out, log) = apply("interchange", &kernel(&apart(2)), &context());
+        assert_eq!(log.applied, ["loop j"]);
+        assert!(text(&out).contains("for j_1 in 0..256: free"), "{}", text(&out));
+        let (_, log) = apply("interchange", &kernel(&apart(16)), &context());
+        assert!(log.applied.is_empty());
+    }
+
+    #[test]
     fn rows_that_keep_an_element_each_are_folded_one_by_one() {
         let scan = "loop kernel k(X: ptr f32, Y: ptr f32):\n  local t: f32[8, 16]\n  for a in 0..8: free\n    for b in 0..16: free\n      \
             x: f32 = load X[a*16 + b]\n      t[a, b] = x\n  for j in 0..16: free\n    local s: f32\n    s = 0.0\n    for i in 0..8: serial\n      \

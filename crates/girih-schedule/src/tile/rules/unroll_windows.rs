@@ -29,8 +29,8 @@ for j in 0..n: free                              for j in 0..1: free
 Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to hold (where
 channels are innermost, the two around them), and the innermost one also where its whole vectors end; if the machine can mask
 lanes off, the vectors at the edges keep their masks instead. Loops of unknown length stay whole. Weights that lie a window
-apart from channel to channel are copied before each row of the image, so that channels lie side by side; four small windows
-along the row are then computed together.
+apart from channel to channel are copied before each row of the image, so that channels lie side by side; up to eight windows
+along the row are then computed together, and what several of them load is loaded once.
 
 Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or of unknown size, folds that
 hold anything but loads and arithmetic, and results or loads that lie apart.
@@ -157,13 +157,13 @@ mod tests {
         assert_eq!(log.applied, ["loop c"]);
         let out = text(&out);
         let loops: Vec<&str> = out.lines().map(str::trim).filter_map(|l| l.strip_prefix("for ")).collect();
-        // The copy of a row's weights; the edges, and two groups of four of the nine columns between them.
-        let want = ["i 6", "k 3", "c 32", "j 1", "c 32", "j 2", "c 32", "j 1", "c 32", "j 1", "c 32"];
+        // The copy of a row's weights; the edges, and groups of five and four of the nine columns between them.
+        let want = ["i 6", "k 3", "c 32", "j 1", "c 32", "j 1", "c 32", "j 1", "c 32", "j 1", "c 32"];
         let heads = loops.iter().map(|l| l.replace(" in 0..", " ").replace(": free", ""));
         let heads: Vec<String> = heads.map(|l| format!("{}{}", &l[..1], &l[l.find(' ').unwrap_or(0)..])).collect();
         assert_eq!(heads, want, "{out}");
         assert!(out.contains("[k, c] = u") && !out.contains("where"), "{out}");
-        assert_eq!(out.matches("= load x").count(), 2 + 4 * 3 + 3 + 2, "{out}");
+        assert_eq!(out.matches("= load x").count(), 2 + 7 + 6 + 2, "{out}");
     }
 
     #[test]

@@ -70,3 +70,24 @@ fn what_may_differ_between_rows_is_not_kept() {
     let ordered = SAMPLES.replace("load g[j*2]", "load g[j*2] acquire");
     assert_eq!(refused(&ordered), Some("it holds atomics, ordered accesses or prints, or leaves the loop".into()));
 }
+
+/// Rows that turn the same weights first.
+const TURNED: &str = "loop kernel k(x: ptr f32, w: ptr f32, y: ptr f32) open:\n  for r in 0..6: free\n    local t: f32[3, 8]\n    \
+                      for k in 0..3: free\n      for c in 0..8: free\n        u: f32 = load w[c*3 + k]\n        t[k, c] = u\n    \
+                      for c1 in 0..8: free\n      a: f32 = load x[r*8 + c1]\n      b: f32 = t[1, c1]\n      p: f32 = a * b\n      \
+                      store y[r*8 + c1] = p\n";
+
+#[test]
+fn arrays_that_rows_fill_alike_are_filled_once() {
+    let made = steps(TURNED, &["hoist r"], &context(), &[48, 24, 48]);
+    assert!(made.contains("open:\n  local t: f32[3, 8]\n  for k in 0..3: free\n"), "{made}");
+    // In blocks of rows that do not come out even.
+    let made = steps(TURNED, &["split r by 4 -> b, r", "hoist r"], &context(), &[48, 24, 48]);
+    assert!(made.contains("  for b in 0..2: free\n    local t: f32[3, 8]\n"), "{made}");
+    // Not where a row fills it with its own, or writes to it afterwards.
+    let own = TURNED.replace("load w[c*3 + k]", "load w[c*3 + k + r]");
+    let after = TURNED.replace("      p: f32", "      t[1, c1] = a\n      p: f32");
+    for other in [own, after, TURNED.replace("load w[c*3 + k]", "load y[c*3 + k]")] {
+        assert!(one(&other, "hoist r", &context()).is_err(), "{other}");
+    }
+}

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
 use crate::num::ScalarOp;
-use crate::tile::affine::Stride;
+use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, at_most, const_trip};
 use crate::tile::heuristics::interchange::{CHAIN, MOST_KEPT, MOST_STATEMENTS};
 use crate::tile::primitives::rfactor::Fold;
@@ -66,6 +66,11 @@ impl<'a> Columns<'a> {
         columns.side_by_side(kernel, f).then_some(columns)
     }
 
+    /// Returns true for a read of what an iteration has of its own.
+    fn is_own(&self, s: &Stmt) -> bool {
+        matches!(s, Stmt::Read { buf, .. } if self.own.contains(buf))
+    }
+
     /// Whether the folds walk memory the wrong way, and the free loop walks it the right way.
     fn side_by_side(&self, kernel: &Kernel, f: &For) -> bool {
         let varying = refs(&f.body).vals_defined;
@@ -73,7 +78,17 @@ impl<'a> Columns<'a> {
         for part in &self.parts {
             let Part::Fold(fold) = part else { continue };
             let along = strides(kernel, &fold.body, fold.axis, &varying, &self.own);
-            let across = strides(kernel, &fold.body, f.axis, &varying, &self.own);
+            let mut across = strides(kernel, &fold.body, f.axis, &varying, &self.own);
+            let loads = fold.body.iter().filter(|s| matches!(s, Stmt::Load { .. } | Stmt::Read { .. }));
+            // Elements close together come out of whole vectors.
+            for (s, across) in loads.filter(|s| !self.is_own(s)).zip(&mut across.loads) {
+                let Stmt::Load { mem, .. } = s else { continue };
+                let apart = affine::coef(&mem.index, f.axis, &varying).and_then(|c| c.as_const());
+                let down = affine::coef(&mem.index, fold.axis, &varying).and_then(|c| c.as_const());
+                if apart.is_some_and(|n| (2..=MOST_APART).contains(&n)) && down.is_some_and(|n| n > MOST_APART) {
+                    *across = Stride::Unit;
+                }
+            }
             if !across.loads.iter().all(|s| matches!(s, Stride::Unit | Stride::Same))
                 || !across.stores.iter().all(|s| *s == Stride::Unit)
             {
