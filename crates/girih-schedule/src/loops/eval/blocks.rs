@@ -63,7 +63,7 @@ fn sampled(nth: u64, n: u64, all: u64) -> u64 {
     match nth {
         0 => 0,
         _ if nth + 1 == n => all - 1,
-        _ => from + (u128::from(to - from) * place >> 64) as u64,
+        _ => from + ((u128::from(to - from) * place) >> 64) as u64,
     }
 }
 
