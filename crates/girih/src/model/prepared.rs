@@ -18,8 +18,7 @@ impl Model {
     /// Inputs that make their own data need not be given; parameters may have been given before.
     ///
     /// # Errors
-    /// `E0806` where the arrays do not fit the inputs; [`Error::Trap`](crate::Error::Trap) where an
-    /// index lies outside its array.
+    /// `E0806` where the arrays do not fit the inputs; [`Error::Trap`] where an index lies outside its array.
     pub fn run(&self, arrays: &[(&str, &Tensor)]) -> Result<Vec<(String, Tensor)>> {
         self.run_at(arrays, &[])
     }
