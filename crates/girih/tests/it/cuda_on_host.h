@@ -70,6 +70,29 @@ static unsigned short bf16_from_f32(float x) {
   unsigned u = bits_as<unsigned>(x);
   return x != x ? 0x7fff : (u + 0x7fff + (u >> 16 & 1)) >> 16;
 }
+// fma.rn.f16, fma.rn.bf16: the exact product and sum. What is rounded on the way to more bits than are wanted is made odd, so that the
+// last rounding does not take it for a tie.
+static double odd_sum(double a, double b) {
+  volatile double sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
+  long long bits = bits_as<long long>((double)sum);
+  if (!isfinite((double)sum) || error == 0 || bits & 1) return sum;
+  return bits_as<double>((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
+}
+static float odd_f32(double x) {
+  float near = (float)x;
+  if (!isfinite(x) || near == x) return near;
+  unsigned bits = bits_as<unsigned>(near);
+  return bits_as<float>((fabs((double)near) > fabs(x) ? bits - 1 : bits) | 1);
+}
+static unsigned short soft_fma_rn_f16(unsigned short a, unsigned short b, unsigned short c) {
+  double r = odd_sum((double)f32_from_f16(a) * f32_from_f16(b), f32_from_f16(c));
+  return r != r ? 0x7e00 : f16_from_f64(r);
+}
+static float f32_of_bf16(unsigned short x) { return bits_as<float>((unsigned)x << 16); }
+static unsigned short soft_fma_rn_bf16(unsigned short a, unsigned short b, unsigned short c) {
+  double r = odd_sum((double)f32_of_bf16(a) * f32_of_bf16(b), f32_of_bf16(c));
+  return r != r ? 0x7fc0 : bf16_from_f32(odd_f32(r));
+}
 // max.f32, max.NaN.f32 and those of min: the zeros are ordered.
 static float larger(float a, float b) { return a > b || (a == b && !signbit(a)) ? a : b; }
 static float smaller(float a, float b) { return a < b || (a == b && signbit(a)) ? a : b; }
