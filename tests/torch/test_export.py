@@ -222,3 +222,20 @@ def test_a_tensor_that_starts_elsewhere_in_its_storage():
     # The strides count from where the storage starts, which compiled code does not see.
     with pytest.raises(girih.GirihError, match="`x` does not start where its storage does"):
         compiled(given[4:8])
+
+
+@pytest.mark.parametrize("device", ["cpu", "eval"])
+def test_launches_on_a_gpu_are_estimated(device):
+    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.Softmax(-1))
+    few, many = torch.randn(64, 64), torch.randn(4096, 64)
+    compiled = girih.torch.export(model, (few,), device=device)
+    launches = compiled.estimate(few)
+    assert [launch.kernel for launch in launches] == ["k_linear", "k_softmax"]
+    assert all(0 < launch.seconds < 1e-4 and launch.bound for launch in launches)
+    # Weights are read: as many bytes as they have, and what they are multiplied by.
+    assert sum(bytes for _, bytes in launches[0].work["touched"]) >= 4 * (64 * 128 + 64 * 64)
+    larger = girih.torch.export(model, (many,), device=device).estimate(many, blocks=2)
+    assert larger[0].work["counted"] == 2 < larger[0].work["blocks"]
+    assert sum(launch.seconds for launch in larger) > sum(launch.seconds for launch in launches)
+    with pytest.raises(girih.GirihError, match=r"argument `input` has shape \[2, 64\]"):
+        compiled.estimate(torch.randn(2, 64))

@@ -74,6 +74,27 @@ fn seeds_and_schedules_choose_what_is_run() {
 }
 
 #[test]
+fn a_sample_of_blocks_stands_for_the_grid() {
+    let lab = Lab::new("sim-sample");
+    let add = lab.file("add.mlir", ADD);
+    let sum = "torch.randn(3000, 777).sum(1)";
+    let kernel = |args: &[&str]| {
+        let all = json(&lab.girih(&[&["sim", "--json", "--schedules", "1"], args].concat()));
+        all["schedules"][0]["kernels"][0].clone()
+    };
+    for of in [&["-c", sum][..], &[&add]] {
+        let (whole, part) = (kernel(of), kernel(&[of, &["--sample", "2"]].concat()));
+        assert_eq!(part["blocks"], 2, "{part}");
+        let work = &part["estimate"]["work"];
+        assert_eq!((&work["counted"], &work["blocks"]), (&part["blocks"], &whole["blocks"]));
+        let seconds = |of: &serde_json::Value| of["estimate"]["seconds"].as_f64().unwrap();
+        assert!((0.8..1.25).contains(&(seconds(&part) / seconds(&whole))), "{part} {whole}");
+    }
+    expect(&lab.girih(&["sim", &add, "--sample", "0"]), 2, "--sample");
+    expect(&lab.girih(&["sim", &add, "--sample", "2", "--block", "0,0,0"]), 2, "cannot be used with");
+}
+
+#[test]
 fn a_race_is_told_once_and_fails_the_run() {
     let lab = Lab::new("sim-race");
     let file = lab.file("racy.mlir", RACES);
