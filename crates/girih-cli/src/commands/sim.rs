@@ -359,6 +359,8 @@ pub(super) fn estimate_json(e: &Estimate) -> Value {
         "seconds": e.seconds(),
         "bound": e.bound(),
         "parts": parts,
+        "blocks": e.work.blocks,
+        "counted": e.work.counted,
         "work": girih::work::json(&e.work),
         "multiprocessors": e.multiprocessors,
         "together": e.together,
