@@ -232,7 +232,7 @@ def test_launches_on_a_gpu_are_estimated(device):
     launches = compiled.estimate(few)
     assert [launch.kernel for launch in launches] == ["k_linear", "k_softmax"]
     assert all(0 < launch.seconds < 1e-4 and launch.bound for launch in launches)
-    # Weights are read: as many bytes as they have, and what they are multiplied by.
+    # All bytes of the weights are read, and of what they are multiplied by.
     assert sum(bytes for _, bytes in launches[0].work["touched"]) >= 4 * (64 * 128 + 64 * 64)
     larger = girih.torch.export(model, (many,), device=device).estimate(many, blocks=2)
     assert larger[0].work["counted"] == 2 < larger[0].work["blocks"]
