@@ -1,21 +1,22 @@
 //! How long a kernel would take on its target, from what the simulator counted.
 //!
-//! In: a kernel, its [`Report`], the blocks of its grid, and a [`Target`] that says how fast it is. Out: an [`Estimate`].
+//! In: the [`Work`] that a [`Report`] counted for a kernel, and a [`Target`] that says how fast it is. Out: an
+//! [`Estimate`].
 //!
 //! ```text
-//! estimate for sm_90a, not measured: 2.5 us, bound by memory
-//!   memory 2.5 us (8.4 MB), L2 1.3 us (8.4 MB), latency 1.0 us, issue 540 ns, arithmetic 210 ns
+//! estimate for sm_90a, not measured: 2.6 us, bound by memory
+//!   memory 2.5 us (8.4 MB), L2 940 ns (8.4 MB), L1 270 ns, latency 1.0 us, issue 540 ns
 //!   1024 blocks, 8 at once on each of 132 multiprocessors (no more threads), 97 % busy
 //! ```
 //!
-//! A roofline, as `tile/cost.rs` draws it from the schedule alone: the parts of the machine work side by side, and the slowest
-//! says how long all take. Memory delivers each sector once. Multiprocessors take the same time for each block, and wait for the
-//! one that has most. Blocks that were not run are taken to be like those that were; they touch other parts of the arrays, up to
-//! the size of each.
+//! A roofline, as `tile/cost.rs` draws it from the schedule alone, with more roofs. Memory delivers each sector once.
+//! Multiprocessors take the same time for each block, and wait for the one that has most. Blocks that were not run are taken to be
+//! like those that were; they touch other parts of the arrays, up to the size of each. [`Estimate::seconds`] adds the parts up.
 
 use std::fmt;
 
 use super::WARP;
+use super::count::SECTOR;
 use super::instruction::Instruction;
 use super::report::{Report, Row, Touched};
 use crate::kernel::ir::{Elem, Kernel, Stmt, Transposed, statements};
@@ -169,7 +170,7 @@ impl Estimate {
         // The time of work that is spread over the multiprocessors, where each one does `rate` of it per cycle.
         let spread = |work: f64, rate: f64| work * scale / (rate * gpu.clock * all * self.busy);
 
-        let sector = 32.0;
+        let sector = SECTOR as f64;
         // The multiprocessor's own cache has what a block loads again, as far as it holds the loads of the blocks there.
         let kept = ratio(CACHE, w.loaded as f64 / w.counted as f64 * sector * resident as f64).min(1.0);
         let moved = (w.sectors as f64 - kept * w.reloaded as f64).max(0.0) * sector * scale;
@@ -196,8 +197,9 @@ impl Estimate {
         ]
     }
 
-    /// The kernel's time. Warps do one of their own parts after the other: they issue, read shared memory, and wait for the products
-    /// of a warp. Everything else works side by side; the slowest part decides, and longer where another takes nearly as long.
+    /// The kernel's time. A warp issues instructions, reads shared memory and waits for its own products one after the other, so the
+    /// times of these parts are added. All other parts work at the same time: their times are added as third powers, so that the slowest
+    /// part decides almost alone.
     pub fn seconds(&self) -> f64 {
         let (own, others): (Vec<&Part>, Vec<&Part>) = self.parts.iter().partition(|p| p.own);
         let own: f64 = own.iter().map(|p| p.seconds).sum();

@@ -127,7 +127,7 @@ fn fills(f: &For, at: usize, stores: &BTreeSet<ValId>) -> bool {
     let mut same = fill.kind == LoopKind::Free;
     walk::visit(&f.body[at..=at], &mut |s| {
         same &= match s {
-            Stmt::For(f) => f.kind == LoopKind::Free && f.place == Place::None,
+            Stmt::For(f) => f.is_free_unplaced(),
             Stmt::Load { mem, .. } => edit::is_pure(s) && !stores.contains(&mem.base),
             Stmt::Write { buf: to, .. } => to == buf,
             s => edit::is_pure(s) && !matches!(s, Stmt::Read { .. }),

@@ -77,8 +77,8 @@ use tensorize::Unit;
 const MOST_BYTES: u64 = 1 << 28;
 
 steps! { (kernel, ctx)
-    /// `approximate LOOP, ..`: The exponentials of a loop, which are rounded to few bits before they count, are those
-    /// of the GPU's unit.
+    /// `approximate LOOP, ..`: The GPU's special function unit computes the exponentials of a loop, which are rounded to
+    /// few bits before they are used.
     "approximate" Approximate { loops: Vec<LoopRef> } => approximate::apply(kernel, ctx, loops);
     /// `bind LOOP, .. to block.x` (`.y`, `.z`): Each iteration of an outermost free loop is a block of the grid.
     /// `bind LOOP to thread`: Each iteration of a free loop is a thread; the loop must be the whole body of a block.
@@ -180,7 +180,7 @@ steps! { (kernel, ctx)
     /// `reverse LOOP, ..`: Free loops run from their other end.
     "reverse" Reverse { loops: Vec<LoopRef> } => reverse::apply(kernel, loops);
     /// `rfactor LOOP by N x M -> PART, ROUND, INNER`: Stretches of M iterations go to N results in turn, which a nest
-    /// of their own computes. `INNER`, the iterations of a stretch, stands there where M is more than 1.
+    /// of their own computes. `INNER` is the loop over a stretch; it is left out where M is 1.
     "rfactor" RfactorInTurn {
         at: LoopRef, parts: u32 = number("results", 1), size: u32 = number("iterations", 1),
         names: Vec<String> = named("the names of the loops that it makes")
@@ -252,8 +252,8 @@ steps! { (kernel, ctx)
     "unbatch" Unbatch { buf: BufId } => unbatch::apply(kernel, *buf);
     /// `unroll LOOP, ..`: The copies of a loop's body are written out, and those of the loops in it.
     "unroll" Unroll { loops: Vec<LoopRef> } => unroll::apply(kernel, loops);
-    /// `unswitch LOOP`: Conditions that a loop does not change are tested once before it; before a loop over threads,
-    /// those that hold for a whole block.
+    /// `unswitch LOOP`: Conditions that a loop does not change are tested once before it. Before a loop over threads,
+    /// only conditions that hold for a whole block are.
     "unswitch" Unswitch { at: LoopRef } => unswitch::apply(kernel, *at);
     /// `vector LOOP, .. by LANES (x WAYS)?`: LANES iterations of an innermost loop run at a time in a vector register;
     /// a reduction adds to WAYS registers in turn. Two loops that stand in each other and turn what they move go in

@@ -13,7 +13,7 @@ use crate::loops::print::Namer;
 use crate::loops::walk;
 use crate::num::DType;
 
-/// What a row says of a part.
+/// The row's description of a part.
 #[derive(Clone, Copy)]
 pub struct Says {
     /// What messages call it.
