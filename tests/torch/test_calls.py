@@ -66,6 +66,13 @@ def test_other_shapes_and_types_are_not_taken():
     assert model._compiled.quick((usual,)) is None
 
 
+def test_states_of_one_integer_are_tensors_and_no_places():
+    """A batch norm counts its batches in a tensor that Python takes for an index."""
+    norm, x = torch.nn.BatchNorm1d(6).eval(), torch.randn(4, 6)
+    (found,) = exported(norm, x)._compiled.quick((x,))
+    torch.testing.assert_close(found, norm(x))
+
+
 def test_a_layout_that_was_captured_is_taken():
     a, b = torch.randn(6, 4).t(), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
     turned = exported(Add(), a, a.clone())

@@ -11,7 +11,7 @@ use girih::model::Model as Native;
 use girih_compiler::graph::Elem;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyInt, PyList, PyTuple};
 
 use crate::arrays::Tensor;
 use crate::jit::torch::{self, row_major};
@@ -24,8 +24,10 @@ enum Source {
 }
 
 impl Source {
+    /// Only an `int` is a place: a tensor of one integer would pass for one.
     fn of(value: Bound<'_, PyAny>) -> Source {
-        value.extract().map_or_else(|_| Source::Held(value.unbind()), Source::Given)
+        let place = value.cast::<PyInt>().ok().and_then(|at| at.extract().ok());
+        place.map_or_else(|| Source::Held(value.unbind()), Source::Given)
     }
 
     fn tensor<'py>(&self, py: Python<'py>, args: &Args<'_, 'py>) -> Option<Bound<'py, PyAny>> {
