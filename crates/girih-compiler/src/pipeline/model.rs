@@ -50,7 +50,7 @@ pub fn fuse(tensor: &Graph, passes: &mut Passes<'_>) -> Result<Plan, Vec<Diagnos
     let suited = parts.as_ref().or(shifted.as_ref()).unwrap_or(tensor);
     let turned = if workers && fuse { channels_first::turned(suited, &mut log) } else { None };
     let suited = turned.as_ref().unwrap_or(suited);
-    let outcome = model::lower(suited, &model::Options { fuse, workers }, &mut log);
+    let outcome = model::lower(suited, &model::Options { fuse, workers, quads: by_bytes }, &mut log);
     if fuse {
         let number = passes.rewrites.count();
         passes.tell(Event::Fused { number, log: &log })?;

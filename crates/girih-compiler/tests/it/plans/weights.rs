@@ -82,6 +82,32 @@ fn narrow_weights_stay_narrow() {
     assert_eq!(of(Elem::I8, 300, 1), 1);
 }
 
+/// Bytes that one row of bytes is multiplied by are turned at load, where four products are added at once.
+#[test]
+fn bytes_across_one_row_are_turned_once() {
+    let turned = |rows: i64, k: i64, (of_x, of_w): (Elem, Elem), quads: bool| {
+        let mut c = Case::new();
+        let extents = |shape: &[i64]| shape.iter().map(|n| Ix::Const(*n)).collect::<Vec<_>>();
+        let x = c.graph.add_input("x", of_x, extents(&[rows, k]), Role::Argument).into();
+        let w = c.graph.add_input("w", of_w, extents(&[k, 64]), Role::Parameter).into();
+        let y = c.build("test", |b| {
+            let x = b.map("x", x, extents(&[rows, 64, k]), vec![axis(0), axis(2)]);
+            let w = b.map("w", w, extents(&[rows, 64, k]), vec![axis(2), axis(1)]);
+            b.dot(x, w, Elem::I32, &[2], false)
+        });
+        c.output(y);
+        let options = Options { quads, ..Options::default() };
+        lower(&c.graph, &options, &mut Log::default()).unwrap().load.len()
+    };
+    let bytes = (Elem::U8, Elem::I8);
+    assert_eq!(turned(1, 256, bytes, true), 1);
+    assert_eq!(turned(1, 256, (Elem::I8, Elem::U8), true), 1);
+    assert_eq!(turned(1, 256, bytes, false), 0);
+    assert_eq!(turned(1, 256, (Elem::I8, Elem::I8), true), 0);
+    assert_eq!(turned(1, 254, bytes, true), 0);
+    assert_eq!(turned(2, 256, bytes, true), 0);
+}
+
 /// Two weights of 4 bits share a byte: one row, or a few, unpack them where they are multiplied; for more it is done once, at load.
 #[test]
 fn weights_that_share_bytes_are_unpacked_for_few_rows() {

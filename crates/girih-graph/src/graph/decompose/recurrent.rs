@@ -6,8 +6,7 @@
 use super::activations::sigmoid;
 use super::expr::{Loop, Tensor};
 use super::onnx::quantize::dynamic;
-use super::onnx::quantized_products::centred;
-use crate::graph::Elem;
+use super::onnx::quantized_products::product as integer_product;
 use crate::graph::build::{Refusal, Result};
 use crate::index::Ix;
 
@@ -122,8 +121,7 @@ impl<'g> Weights<'g> {
             Weights::Quantised { values, scale } => {
                 let columns = part(values, 1);
                 let [q, by, point] = dynamic(x)?;
-                let q = centred(q, Some(point), 0)?;
-                let sum = q.matmul_in(columns.to(Elem::I16), Elem::I32).to(by.elem());
+                let sum = integer_product((q, Some(point)), 0, (columns, None), 1)?.to(by.elem());
                 let scale = if scale.rank()? == 0 { scale } else { part(scale, 0) };
                 sum * (scale * by)
             }

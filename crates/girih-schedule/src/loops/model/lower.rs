@@ -23,11 +23,13 @@ pub struct Options {
     /// Operations that are not computed element by element give each row to one worker; false for targets with blocks
     /// of many threads.
     pub workers: bool,
+    /// Processors multiply four unsigned bytes by four signed ones at once, where these lie side by side.
+    pub quads: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuse: true, workers: true }
+        Options { fuse: true, workers: true, quads: false }
     }
 }
 
@@ -115,6 +117,7 @@ impl Planner<'_> {
             fusion.splits = splits.clone();
             fusion.off = !self.options.fuse;
             fusion.in_lines = self.options.workers;
+            fusion.quads = self.options.quads;
             if at_run {
                 fusion.at_run();
             }

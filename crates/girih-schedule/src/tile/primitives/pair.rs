@@ -205,7 +205,7 @@ fn put(body: &mut [Stmt], mut made: BTreeMap<AxisId, For>) {
 
 /// A loop that adds up products and nothing else, over pairs; `None` where it is another.
 pub fn fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> Option<For> {
-    let terms = terms(f)?.as_const().filter(|n| *n > 0 && n % 2 == 0)?;
+    let terms = terms(f)?.as_const().filter(|n| *n > 0)?;
     let all: Vec<&Stmt> = f.body.iter().collect();
     // Floats are multiplied and added in one step, integers in two.
     let (step, wide, before) = all.iter().find_map(|s| match s {
@@ -223,11 +223,19 @@ pub fn fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> O
     let [(is_float, x, _), (other, y, _)] =
         [element(kernel, &all, wide[0]).ok()?, element(kernel, &all, wide[1]).ok()?];
     let (op, unit) = operation(is_float);
-    if is_float != other || !ctx.target.matrix_units.contains(&unit) {
+    if is_float != other {
+        return None;
+    }
+    let quads = quads(kernel, ctx, &all, wide).filter(|_| terms % 4 == 0);
+    let (op, unit, width, [x, y]) = match quads {
+        Some(bytes) => (ScalarOp::DotB, MatrixUnit::ByteQuads, 4, bytes),
+        None => (op, unit, 2, [x, y]),
+    };
+    if terms % width != 0 || !ctx.target.matrix_units.contains(&unit) {
         return None;
     }
     let operands = [slice(&all, &[x]), slice(&all, &[y])];
-    let joined = [Joined::of(kernel, &operands[0], f.axis, 2)?, Joined::of(kernel, &operands[1], f.axis, 2)?];
+    let joined = [Joined::of(kernel, &operands[0], f.axis, width)?, Joined::of(kernel, &operands[1], f.axis, width)?];
     // The other statements read the sum, add a product of integers to it, and write it, in the same way for each term.
     let accs: Vec<BufId> = f.combine.iter().flat_map(|c| c.accs.clone()).collect();
     let of_sum = |s: &Stmt| match s {
@@ -248,13 +256,27 @@ pub fn fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> O
     if !plain || sums != if is_float { 1 } else { 2 } || is_float && !rest.iter().any(sum) {
         return None;
     }
+    // The operation adds to the sum, which the addition of integers did.
+    let added = |s: &&&Stmt| matches!(s, Stmt::Let { op: ScalarOp::AddI, .. });
+    let (last, before) = match rest.iter().find(added) {
+        Some(Stmt::Let { dst, args, .. }) => (*dst, args.iter().copied().find(|a| *a != Opnd::Val(product))?),
+        _ => (product, before),
+    };
     let axis = edit::new_axis(kernel, f.axis, "2");
     let mut body = vec![];
     let x = joined[0].made(kernel, words, f.axis, axis, &mut body)?;
     let y = joined[1].made(kernel, words, f.axis, axis, &mut body)?;
-    let paired = Stmt::Let { dst: product, op, args: vec![Opnd::Val(x), Opnd::Val(y), before] };
-    body.extend(rest.into_iter().map(|s| if is(s, step) { paired.clone() } else { s.clone() }));
-    Some(For { axis, hi: Ix::Const(terms / 2), body, ..f.clone() })
+    let paired = Stmt::Let { dst: last, op, args: vec![Opnd::Val(x), Opnd::Val(y), before] };
+    let made = |s: &Stmt| if walk::def(s) == Some(last) { paired.clone() } else { s.clone() };
+    body.extend(rest.into_iter().filter(|s| last == product || !is(s, step)).map(made));
+    Some(For { axis, hi: Ix::Const(terms / width), body, ..f.clone() })
+}
+
+/// The unsigned and the signed byte that two factors are extended from, where the processor adds four of their products at once.
+fn quads(kernel: &Kernel, ctx: &Context, inside: &[&Stmt], factors: [ValId; 2]) -> Option<[ValId; 2]> {
+    let [(x, of_x), (y, of_y)] = [byte(kernel, inside, factors[0])?, byte(kernel, inside, factors[1])?];
+    let found = of_x != of_y && ctx.target.matrix_units.contains(&MatrixUnit::ByteQuads);
+    found.then_some(if of_y == Signedness::Unsigned { [y, x] } else { [x, y] })
 }
 
 /// How many terms a loop has, where it counts them from 0.
@@ -378,13 +400,12 @@ impl<'a> Pairs<'a> {
         let (mut taken, mut width) = ([(x.1, x.2), (y.1, y.2)], 2);
         // The unsigned one is the operation's first operand.
         let mut unsigned = 0;
-        if let [Some((x, of_x)), Some((y, of_y))] = [byte(kernel, inside, found.x), byte(kernel, inside, found.y)]
-            && of_x != of_y
-            && ctx.target.matrix_units.contains(&MatrixUnit::ByteQuads)
+        if let Some([first, second]) = quads(kernel, ctx, inside, [found.x, found.y])
             && found.loops.iter().filter_map(|f| terms(f)).any(|n| whole(kernel, n, 4) || !whole(kernel, n, 2))
         {
-            (op, unit, taken, width) = (ScalarOp::DotB, MatrixUnit::ByteQuads, [(x, None), (y, None)], 4);
-            unsigned = usize::from(of_y == Signedness::Unsigned);
+            unsigned = usize::from(byte(kernel, inside, found.y).is_some_and(|(y, _)| y == first));
+            let of_both = if unsigned == 0 { [first, second] } else { [second, first] };
+            (op, unit, taken, width) = (ScalarOp::DotB, MatrixUnit::ByteQuads, of_both.map(|v| (v, None)), 4);
         }
         // Integers are exact in any order.
         if !kernel.open && op == ScalarOp::DotF {

@@ -24,7 +24,8 @@ for k in 0..1024: reduce contraction               for k2 in 0..512: reduce cont
 If the memory of an operand runs along the sum, a word is one load. Words are packed like elements (`stage_inputs`); the words of
 weights are packed once, when the model is loaded (`pack_weights`).
 
-A model's sum of single products, as of one row by a matrix, is paired if the memory of both operands runs along it:
+A model's sum of single products, as of one row by a matrix, is paired if the memory of both operands runs along it (weights of bytes
+are turned so when the model is loaded):
 
 ```text
 for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce combine add(s)
@@ -126,6 +127,48 @@ mod tests {
         let made = text(&out);
         let lines: String = made.lines().skip(6).take(13).map(|l| format!("{l}\n")).collect();
         assert_eq!(lines, want, "{made}");
+    }
+
+    #[test]
+    fn bytes_of_one_row_are_multiplied_by_fours() {
+        let row = |terms: i64, x: &str| {
+            format!(
+                "loop kernel k(X: ptr i8, W: ptr i8, Y: ptr i32) open:
+  for j in 0..64: free
+    local s: i32
+    s = 0
+    for k in 0..{terms}: reduce combine add(s) from 0
+      x: i8 = load X[k]
+      a: i32 = {x}(x)
+      w: i8 = load W[j*{terms} + k]
+      b: i32 = ext.i32(w)
+      p: i32 = a * b
+      t: i32 = s
+      v: i32 = p + t
+      s = v
+    y: i32 = s
+    store Y[j] = y
+"
+            )
+        };
+        let mut ctx = context();
+        ctx.target.matrix_units = vec![MatrixUnit::IntegerPairs, MatrixUnit::ByteQuads];
+        let (out, log) = apply("pair_terms", &kernel(&row(256, "ext.u.i32")), &ctx);
+        assert_eq!(log.applied, ["loop k"]);
+        let want = "    for k2 in 0..64: reduce combine add(s) from 0
+      x: i32 = load X_pairs[k2]
+      w: i32 = load W_pairs[j*64 + k2]
+      t: i32 = s
+      v: i32 = dot4(x, w, t)
+      s = v
+";
+        assert!(text(&out).contains(want), "{}", text(&out));
+        // Bytes of one sign, and sums that four do not divide, stay.
+        for (terms, x) in [(256, "ext.i32"), (254, "ext.u.i32")] {
+            assert!(refusals("pair_terms", &row(terms, x), &ctx).is_empty());
+        }
+        ctx.target.matrix_units.pop();
+        assert!(refusals("pair_terms", &row(256, "ext.u.i32"), &ctx).is_empty());
     }
 
     #[test]

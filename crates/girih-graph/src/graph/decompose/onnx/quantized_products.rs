@@ -46,7 +46,7 @@ pub(super) fn is_point(zero: Tensor<'_>) -> bool {
 /// `(x - zero) @ (w - w_zero)` in 32 bits. The one zero point of bytes on the left is taken out of the sum, `x @ w - zero * sum w`,
 /// and one of zero on the right is none: the factors stay bytes, four at a time for a processor, and the sums of weights
 /// are known beforehand. Integers wrap, so it is the same.
-pub(super) fn product<'g>(
+pub(in crate::graph::decompose) fn product<'g>(
     (x, zero): Point<'g>,
     along: usize,
     (w, w_zero): Point<'g>,
@@ -71,7 +71,7 @@ pub(super) fn product<'g>(
 }
 
 /// A tensor of integers and its zero point.
-pub(super) type Point<'g> = (Tensor<'g>, Option<Tensor<'g>>);
+pub(in crate::graph::decompose) type Point<'g> = (Tensor<'g>, Option<Tensor<'g>>);
 
 /// A scalar, or a vector along one axis of a tensor of that rank.
 fn spread(v: Tensor<'_>, rank: usize, along: usize) -> Result<Tensor<'_>> {
