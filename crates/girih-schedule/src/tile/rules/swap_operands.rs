@@ -38,7 +38,8 @@ transposed, unless the result lies along the rows: then it is transposed now.
 Windows are read in vectors along an image, whose rows seldom fill whole vectors; where short rows are numbered one after the
 other, elements are gathered one by one. As the left operand, windows are read one by one in any case, from a copy that they share
 (`stage_inputs`). Vectors then run along the channels of the output, and rows of the image that were separate products become rows
-of one product.
+of one product. So do the pixels of a small image that a convolution of one pixel reads: 49 of 7 x 7 fill three vectors of 16, and one
+lane of a fourth (0.84 of the time for 160 to 960 channels).
 
 Knob: `swap` (0 turns the rule off).
 
@@ -138,7 +139,7 @@ impl Products<'_> {
         // Columns that are numbered through rows or images that blocks do not divide are gathered one by one.
         let piecemeal =
             if right.windows { roles.n.len() > 1 } else { right.run < n && !right.run.is_multiple_of(PLANE) };
-        if !(right.windows || piecemeal) || m < 2 * lanes {
+        if !(right.windows || piecemeal || beyond(n) > 0) || m < 2 * lanes {
             return Err("its right operand lies along the columns".to_string());
         }
         let batch: Vec<AxisId> = swap::joined(self.nest, sum);
@@ -302,6 +303,8 @@ mod tests {
         assert_eq!(product(8, 1000).unwrap_err(), "8 rows fill no vector");
         assert_eq!(product(500, 500).unwrap_err(), "it transposes 1000000 elements, and would transpose 1250000");
         let other = swapped("torch.randn(64, 2000) @ torch.randn(2000, 1000)", &context());
+        assert_eq!(other.unwrap_err(), "it costs as much as 128000 transposed elements, and would cost 1320000");
+        let other = swapped("torch.randn(64, 2000) @ torch.randn(2000, 1024)", &context());
         assert_eq!(other.unwrap_err(), "its right operand lies along the columns");
     }
 
@@ -321,9 +324,13 @@ mod tests {
             ),
             ("Conv2d(64, 24, 3, padding=1)", "8, 64, 28, 28", "its right operand lies along the columns"),
             ("Conv2d(64, 64, 1)", "1, 64, 28, 28", "its right operand lies along the columns"),
+            ("Conv2d(24, 64, 1)", "1, 24, 7, 7", "it costs as much as 2880 transposed elements, and would cost 3724"),
         ] {
             assert_eq!(conv(module, input).unwrap_err(), why, "{module} of {input}");
         }
+        // Seven rows of seven pixels fill three vectors, and a lane of a fourth.
+        let made = conv("Conv2d(160, 960, 1)", "1, 160, 7, 7").unwrap();
+        assert!(made.contains("m=(j0, j1) n=i"), "{made}");
         let off = swapped("torch.nn.Conv2d(64, 64, 3)(torch.randn(8, 64, 28, 28))", &with_knobs(&["swap=0"]));
         assert_eq!(off.unwrap_err(), "knob off");
     }
