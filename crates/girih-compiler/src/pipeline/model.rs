@@ -7,7 +7,7 @@ use super::{Event, Passes, tell};
 use crate::base::rule::{Log, Ran, Rules, Step};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::decompose::{self, Failure};
-use crate::graph::{Graph, channels_first, long_sorts, signed_bytes, simplify};
+use crate::graph::{Graph, channels_first, long_sorts, scaled_weights, signed_bytes, simplify};
 use crate::loops::model::{self, Plan};
 use crate::tile;
 use crate::tile::schedule::Entry;
@@ -42,6 +42,8 @@ pub fn fuse(tensor: &Graph, passes: &mut Passes<'_>) -> Result<Plan, Vec<Diagnos
     let (options, mut log) = (passes.options, Log::default());
     let fuse = !passes.rewrites.is_over();
     let workers = options.target.has(Capability::Workers);
+    let scaled = if fuse { scaled_weights::scaled(tensor, &mut log) } else { None };
+    let tensor = scaled.as_ref().unwrap_or(tensor);
     // Blocks of threads sort rows in the memory that they share.
     let parts = if workers || !fuse { None } else { long_sorts::in_parts(tensor, &mut log) };
     // One instruction computes four products of an unsigned and a signed byte, but only two of signed bytes.

@@ -17,6 +17,7 @@ pub mod eval;
 pub mod ir;
 pub mod channels_first;
 pub mod long_sorts;
+pub mod scaled_weights;
 pub mod signed_bytes;
 mod symbolic_floats;
 mod symbolic_ints;
