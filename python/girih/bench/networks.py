@@ -58,6 +58,50 @@ class ConvNeXt(nn.Module):
         return x + y.permute(0, 3, 1, 2)
 
 
+class Turned(nn.Module):
+    """A layer norm over the channels of images, between the stages of ConvNeXt."""
+
+    def __init__(self, c):
+        super().__init__()
+        self.norm = nn.LayerNorm(c)
+
+    def forward(self, x):
+        return self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+def convnext_tiny():
+    parts, c = [nn.Conv2d(3, 96, 4, 4), Turned(96)], 96
+    for f, depth in [(96, 3), (192, 3), (384, 9), (768, 3)]:
+        parts += [Turned(c), nn.Conv2d(c, f, 2, 2)] if f != c else []
+        parts += [ConvNeXt(f) for _ in range(depth)]
+        c = f
+    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(c), nn.Linear(c, 1000))
+
+
+class UNet(nn.Module):
+    """Images that are made smaller and large again, with what was seen at each size on the way (Ronneberger et al., 2015)."""
+
+    def __init__(self, c=32, levels=4):
+        super().__init__()
+        twice = lambda c, f: nn.Sequential(convolution(c, f, 3), convolution(f, f, 3))  # noqa: E731
+        widths = [c << level for level in range(levels)]
+        self.down = nn.ModuleList(twice(i, o) for i, o in zip([3, *widths], widths))
+        self.inner = twice(widths[-1], 2 * widths[-1])
+        self.larger = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, 2) for w in reversed(widths))
+        self.up = nn.ModuleList(twice(2 * w, w) for w in reversed(widths))
+        self.last = nn.Conv2d(c, 2, 1)
+
+    def forward(self, x):
+        seen = []
+        for part in self.down:
+            seen.append(part(x))
+            x = nn.functional.max_pool2d(seen[-1], 2)
+        x = self.inner(x)
+        for larger, part in zip(self.larger, self.up):
+            x = part(torch.cat([seen.pop(), larger(x)], 1))
+        return self.last(x)
+
+
 def norm_of_channels(x):
     """A layer norm over the channels of images that have them first."""
     mean = x.mean(1, keepdim=True)
@@ -91,6 +135,20 @@ class Inverted(nn.Module):
 
     def forward(self, x):
         return x + self.body(x) if self.same else self.body(x)
+
+
+def mobilenet_v2():
+    """Inverted residuals without squeezes (Sandler et al., 2018)."""
+    relu = nn.ReLU6
+    parts, c = [convolution(3, 32, 3, 2, activation=relu)], 32
+    for wider, f, times, stride in [
+        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+    ]:  # fmt: skip
+        for at in range(times):
+            parts.append(Inverted(c, 3, wider * c, f, False, relu, stride if at == 0 else 1))
+            c = f
+    parts += [convolution(c, 1280, 1, activation=relu), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return nn.Sequential(*parts, nn.Linear(1280, 1000))
 
 
 def mobilenet_v3_large():

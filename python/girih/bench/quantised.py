@@ -46,6 +46,68 @@ class FewBits(nn.Module):
         return model.SerializeToString()
 
 
+class Recurrent(nn.Module):
+    """An LSTM of two layers in both directions, whose weights are codes of 8 bits and one scale for each matrix."""
+
+    def __init__(self, size, hidden):
+        super().__init__()
+        self.lstm = nn.LSTM(size, hidden, 2, bidirectional=True)
+        self.scales = {}
+        for name, weight in self.lstm.named_parameters():
+            if name.startswith("weight"):
+                self.scales[name] = scale = weight.data.abs().max() / 127
+                weight.data = (weight.data / scale).round() * scale
+
+    def forward(self, x):
+        return self.lstm(x)[0]
+
+    def file(self) -> bytes:
+        """The same as ONNX Runtime's quantiser writes it: the other operand of a product is rounded to 8 bits, too."""
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+
+        hidden, names = self.lstm.hidden_size, ("", "_reverse")
+        held, nodes, given = [], [], "x"
+        keep = lambda name, value: held.append(numpy_helper.from_array(value.contiguous().numpy(), name)) or name  # noqa: E731
+        # The order of gates: PyTorch has the new cell before the output's gate.
+        gates = lambda w: torch.cat([w[part * hidden : (part + 1) * hidden] for part in (0, 3, 1, 2)])  # noqa: E731
+        keep("shape", torch.tensor([0, 0, -1]))
+        for layer in range(self.lstm.num_layers):
+            operands, quantities = [], []
+            for kind in ("ih", "hh"):
+                of = [f"weight_{kind}_l{layer}{name}" for name in names]
+                codes = [gates((getattr(self.lstm, w).data / self.scales[w]).round()).t().to(torch.int8) for w in of]
+                operands.append(keep(f"{kind}{layer}", torch.stack(codes)))
+                quantities.append(keep(f"{kind}{layer}.scale", torch.stack([self.scales[w] for w in of])))
+                quantities.append(keep(f"{kind}{layer}.zero", torch.zeros(2, dtype=torch.int8)))
+            added = [torch.cat([gates(getattr(self.lstm, f"bias_{k}_l{layer}{n}").data) for k in ("ih", "hh")]) for n in names]
+            inputs = [given, *operands, keep(f"bias{layer}", torch.stack(added)), "", "", "", "", *quantities]
+            of, turned, given = f"y{layer}", f"turned{layer}", f"x{layer + 1}"
+            nodes.append(helper.make_node("DynamicQuantizeLSTM", inputs, [of], domain="com.microsoft", hidden_size=hidden,
+                                          direction="bidirectional"))  # fmt: skip
+            nodes.append(helper.make_node("Transpose", [of], [turned], perm=[0, 2, 1, 3]))
+            nodes.append(helper.make_node("Reshape", [turned, "shape"], [given]))
+        port = lambda name, *shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)  # noqa: E731
+        size = self.lstm.input_size
+        graph = helper.make_graph(nodes, "recurrent", [port("x", "steps", 1, size)], [port(given, "steps", 1, 2 * hidden)], held)
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        model: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        return model.SerializeToString()
+
+
+def recurrent():
+    """An LSTM of 8 bits over a sentence, as in models that mark vowels or read aloud."""
+    size, hidden, steps = 256, 256, 64
+    products = 2.0 * 2 * 4 * hidden * ((size + hidden) + 3 * hidden)
+
+    def make():
+        torch.manual_seed(0)
+        return Recurrent(size, hidden).eval(), (torch.randn(steps, 1, size),)
+
+    return Row(f"LSTM of 8 bits, 2 layers in 2 directions, {steps} steps of 256", make, flops=steps * products, unit="int8",
+               tolerance=5e-2, onnx=lambda model: model.file())  # fmt: skip
+
+
 def rows():
     n = k = 2048
     for bits in (4, 8):

@@ -268,7 +268,13 @@ def blocks():
 def models():
     for n in (1, 8):
         yield Row(f"ResNet-18, batch {n}", layer(networks.resnet18, n, 3, 224, 224), 0.8, tolerance=1e-3)
-    yield Row("MobileNetV3-large", layer(networks.mobilenet_v3_large, 1, 3, 224, 224), 0.8, tolerance=1e-3)
+    images = [("MobileNetV2", networks.mobilenet_v2), ("MobileNetV3-large", networks.mobilenet_v3_large), ("ConvNeXt-tiny", networks.convnext_tiny)]
+    for name, model in images:
+        yield Row(name, layer(model, 1, 3, 224, 224), 0.8, tolerance=1e-3)
+    yield Row("UNet, 128x128", layer(networks.UNet, 1, 3, 128, 128), 0.8, tolerance=1e-3)
+    from girih.bench import quantised
+
+    yield quantised.recurrent()
     yield Row("perceptron 784-512-10, batch 64", layer(networks.perceptron, 64, 784), 0.9)
     for name, model in [("ResNet-18", networks.resnet18), ("MobileNetV3-large", networks.mobilenet_v3_large)]:
         yield Row(f"{name}, training step, batch 8", trained(model, 8, 3, 224, 224), 1.0, tolerance=2e-2,
