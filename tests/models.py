@@ -382,12 +382,13 @@ class DynamicQuantizeLSTM(OpRun):
 
 
 def quantised():
-    """An LSTM in both directions as ONNX Runtime's quantiser writes it, with one scale and with one for each column."""
+    """An LSTM in both directions as ONNX Runtime's quantiser writes it, with one scale and zero points, and with a scale for each column
+    and none."""
     net = Net(6)
-    size, hidden = 10, 6
+    size, hidden = 12, 8
     eight = lambda *shape: net.const(net.rng.integers(-127, 128, shape).astype(np.int8))
     scale = lambda *shape: net.const(net.rng.uniform(0.002, 0.01, shape).astype(np.float32))
-    point = lambda *shape: net.const(net.rng.integers(-9, 10, shape).astype(np.int8))
+    point = lambda *shape: net.const(net.rng.integers(-9, 10, shape).astype(np.int8) * (not shape[1:]))
     x = "x"
     for number, columns in enumerate(((), (4 * hidden,))):
         quantities = [scale(2, *columns), point(2, *columns), scale(2, *columns), point(2, *columns)]
@@ -399,8 +400,8 @@ def quantised():
         size = 2 * hidden
         x = net.op("Reshape", net.op("Transpose", y, perm=[0, 2, 1, 3]), net.ints(0, 0, -1)) if number == 0 else y
     outputs = [("y", F, [5, 2, "batch", hidden]), ("h", F, [2, "batch", hidden]), ("c", F, [2, "batch", hidden])]
-    model = net.model("quantised", [("x", F, [5, "batch", 10])], outputs, extra=[("com.microsoft", 1)])
-    runs = [{"x": net.rng.standard_normal((5, n, 10)).astype(np.float32)} for n in (1, 3)]
+    model = net.model("quantised", [("x", F, [5, "batch", 12])], outputs, extra=[("com.microsoft", 1)])
+    runs = [{"x": net.rng.standard_normal((5, n, 12)).astype(np.float32)} for n in (1, 3)]
     return model, runs, 12
 
 

@@ -54,7 +54,9 @@ pub(in crate::graph::decompose) fn product<'g>(
 ) -> Result<Tensor<'g>> {
     let (zero, w_zero) = (zero.filter(|z| is_point(*z)), w_zero.filter(|z| is_point(*z)));
     let bytes = |x: Tensor<'g>| x.elem().dtype.bits() == 8;
-    let w = if w_zero.is_none() && bytes(w) { w } else { centred(w, w_zero, columns)? };
+    // Weights less their zero points have 16 bits.
+    let short = bytes(w) || w.elem() == Elem::I16 && bytes(x);
+    let w = if w_zero.is_none() && short { w } else { centred(w, w_zero, columns)? };
     let alone = |zero: Tensor<'g>| zero.shape().is_ok_and(|s| s.len() < 2 && s.iter().all(|n| n.is_const(1)));
     let rank = w.rank()?;
     let taken = zero.is_none_or(alone) && x.rank()? > 1 && rank > 1 && bytes(x);
