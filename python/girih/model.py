@@ -12,63 +12,26 @@ Several threads may call one model. Its runs take turns; the interpreter's lock 
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from girih import _library, _lists, _strings, _tensors, device
-from girih._diagnostics import Diagnostic, ProgramError
 from girih._files import write_whole
+from girih._ports import Arrays, Port, element, fitted, not_written, overlap, place, port, refuse, unlike, unlike_shape, usable
+from girih._sources import Graph, Loaded, Onnx, Torch
 from girih.frontend.errors import GirihError
 
 __all__ = ["Model", "Port", "Profile", "Step"]
 
 _girih = _library.extension()
 
-NAMES = {
-    "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
-    "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64",
-}  # fmt: skip
-#: NumPy's names of types of the package ml_dtypes.
-MORE = {
-    "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "f8E4M3FNUZ": "float8_e4m3fnuz",
-    "f8E5M2FNUZ": "float8_e5m2fnuz", "f8E8M0FNU": "float8_e8m0fnu", "i2": "int2", "u2": "uint2",
-    "i4": "int4", "u4": "uint4", "f4E2M1FN": "float4_e2m1fn",
-}  # fmt: skip
-ELEMENTS = {numpy: elem for elem, numpy in {**NAMES, **MORE}.items()}
-#: ONNX Runtime's names of types, where they differ from NumPy's.
-RUNTIME = {
-    "float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn", "float8_e5m2": "float8e5m2",
-    "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0",
-    "float4_e2m1fn": "float4e2m1",
-}  # fmt: skip
 OPTIONS = {"cache", "check", "device", "knobs", "max_memory", "threads"}
-
-
-class Port(NamedTuple):
-    """An input or output: ``x: float32[batch, 128]``."""
-
-    name: str
-    #: As NumPy calls it.
-    dtype: str
-    #: Numbers, and expressions over symbols as text.
-    shape: tuple[Union[int, str], ...]
-
-    @property
-    def type(self) -> str:
-        """The type as ONNX Runtime writes it: `tensor(float)`, `seq(tensor(float))`."""
-        outer, _, inner = self.dtype.rpartition("(")
-        inner = inner.rstrip(")")
-        return f"{outer}({self._replace(dtype=inner).type}{')' * (outer.count('(') + 1)}" if outer else f"tensor({RUNTIME.get(inner, inner)})"
-
-    def __str__(self):
-        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 class Step(NamedTuple):
@@ -147,7 +110,7 @@ class Model:
         #: The outputs, in order.
         self.outputs: list[Port] = [port(p) for p in source.outputs()]
         #: Inputs that a file has a value for, by name.
-        self._defaults: dict[str, Port] = {p[0]: port(p) for p in source.defaults()} if isinstance(source, _Onnx) else {}
+        self._defaults: dict[str, Port] = {p[0]: port(p) for p in source.defaults()} if isinstance(source, Onnx) else {}
         self._made = source.made()
         strings = source.strings()
         ports = (*self.inputs, *self.outputs)
@@ -181,7 +144,7 @@ class Model:
         else:
             model = os.path.abspath(os.fspath(model))
             native, name = _girih.OnnxModel.from_file(model, extents, **known(options)), Path(model).stem
-        return cls(_Onnx(native), name, ("from_onnx", (model,), {"dims": dims, **options}))
+        return cls(Onnx(native), name, ("from_onnx", (model,), {"dims": dims, **options}))
 
     @classmethod
     def from_expr(cls, text: str, options: dict[str, Any] | None = None, **inputs) -> Model:
@@ -198,7 +161,7 @@ class Model:
         types = [(name, *type_of(name, given)) for name, given in inputs.items()]
         native = _girih.Model.from_expression(text, types, **known(options or {}))
         given = {name: f"{elem}[{', '.join(map(str, shape))}]" for name, elem, shape in types}
-        return cls(_Graph(native), "expression", ("from_expr", (text, options), given))
+        return cls(Graph(native), "expression", ("from_expr", (text, options), given))
 
     @classmethod
     def from_torch(cls, module, inputs=(), kwargs=None, *, dynamic_shapes=None, **options) -> Model:
@@ -211,7 +174,7 @@ class Model:
         from girih.torch import _export
 
         exported = _export.captured(module, inputs, kwargs, dynamic_shapes, None, known(options), as_they_lie=False)
-        return cls(_Torch(exported), exported.name)
+        return cls(Torch(exported), exported.name)
 
     @classmethod
     def load(cls, path, *, verify: bool = True, **options) -> Model:
@@ -234,7 +197,7 @@ class Model:
         native, why = _girih.Model.load(os.fspath(path), verify=bool(verify), **known(options))
         if why is not None:
             warnings.warn(f"girih: {os.fspath(path)} was compiled anew: {why}", stacklevel=2)
-        return cls(_Loaded(native), native.name())
+        return cls(Loaded(native), native.name())
 
     def save(self, path) -> None:
         """Writes the model as it is compiled: graph, weights, the arrays computed from them, and machine code.
@@ -326,9 +289,9 @@ class Model:
         """The arrays of a run, by name and in order."""
         names = [port.name for port in self.inputs]
         problems = [unlike("input", name, names) for name in feed if name not in names and name not in self._defaults]
-        arrays, extents = _Arrays(self._words), {}
+        arrays, extents = Arrays(self._words), {}
         # For an ONNX file, the names of extents are hints.
-        apart = arrays if isinstance(self._source, _Onnx) else None
+        apart = arrays if isinstance(self._source, Onnx) else None
         for port in [*self.inputs, *(port for name, port in self._defaults.items() if name in feed)]:
             optional = _lists.kind(port).startswith("optional")
             if port.name not in feed and port.name in self._made:
@@ -459,362 +422,6 @@ def _read(cls, data, name):
     return model
 
 
-# The sources of models. Each has inputs, outputs, made, strings, model, prepare and profile.
-
-
-class _Compiled:
-    """A model of the compiled part, with the functions that every run calls."""
-
-    def __init__(self, native, of_elements=False):
-        self.native = native
-        #: True if it is for the elements of some arrays, not only for their shapes.
-        self.of_elements = of_elements
-        self.taken = [name for name, _dtype, _shape, held in native.inputs() if not held]
-        self.known: dict[tuple, list[tuple[np.dtype, tuple[int, ...]]]] = {}
-        self.guarded = native.guarded
-
-    def surely_takes(self, arrays):
-        """Returns True if no extent is too long for the integers that the model computes from it."""
-        return not self.guarded or tuple(arrays[name].shape for name in self.taken) in self.known
-
-    def prepare(self, arrays):
-        given = [arrays[name] for name in self.taken]
-        shapes = tuple(array.shape for array in given)
-        results = self.known.get(shapes)
-        if results is None:
-            results = [(dtype_of(elem), tuple(shape)) for elem, shape in self.native.results(shapes, [])]
-            if len(self.known) >= 64:
-                self.known.clear()
-            self.known[shapes] = results
-        return _Prepared(self.native, given, shapes, results, self.of_elements)
-
-    def profile(self, arrays):
-        held = {name: packed(arrays[name]) for name in self.taken}
-        return self.native.profile([(name, address(held[name]), arrays[name].shape) for name in self.taken])
-
-
-class _Prepared(NamedTuple):
-    """A run whose outputs have these NumPy types and shapes."""
-
-    native: Any
-    arrays: list[np.ndarray | device.View]
-    shapes: tuple[tuple[int, ...], ...]
-    results: list[tuple[np.dtype, tuple[int, ...]]]
-    of_elements: bool = False
-
-    def quick(self):
-        """A function of arrays that runs the model where they look as these do, and gives None where they do not."""
-        if self.of_elements:
-            return None
-        if self.arrays and self.native.device == "cuda" and all(isinstance(array, device.View) for array in self.arrays):
-            arguments = [(array.owner, array.element, array.shape) for array in self.arrays]
-            results = [(shape, dtype, dtype.name) for dtype, shape in self.results]
-            return _girih.QuickOnDevice(self.native, device.Array, arguments, results)
-        if not self.arrays or self.native.device != "cpu" or any(type(array) is not np.ndarray for array in self.arrays):
-            return None
-        if any(map(in_nibbles, [array.dtype for array in self.arrays] + [dtype for dtype, _shape in self.results])):
-            return None
-        arrays = [(array, array.shape) for array in self.arrays]
-        return _girih.Quick(self.native, np.empty, arrays, [(shape, dtype) for dtype, shape in self.results])
-
-    def run(self, results):
-        given = [packed(array) for array in self.arrays]
-        written = [np.empty(a.size, np.uint8) if in_nibbles(a.dtype) else a for a in results]
-        outputs = [(address(array), array.nbytes) for array in written]
-        stream = one_stream([*self.arrays, *results])
-        self.native.run_addresses([address(array) for array in given], self.shapes, [], outputs, stream)
-        for array, nibbles in zip(results, written):
-            if array is not nibbles:
-                unpacked(nibbles, array)
-
-
-class _Graph:
-    """A graph that is compiled once."""
-
-    def __init__(self, native):
-        self.native = native
-        self.compiled = _Compiled(native)
-        self.held = []
-
-    def inputs(self):
-        return [p for p in self.native.inputs() if not p[3]]
-
-    def outputs(self):
-        return self.native.outputs()
-
-    def device(self):
-        return self.native.device
-
-    def strings(self):
-        return self.native.strings()
-
-    def made(self):
-        """Data of inputs that make their own; parameters are bound to theirs."""
-        made = {n: np.frombuffer(data, dtype_of(elem)).reshape(shape) for n, elem, shape, data in self.native.made()}
-        parameters = [p[0] for p in self.native.inputs() if p[3]]
-        self.held = [made[name] for name in parameters]
-        self.native.bind_addresses([(name, made[name].ctypes.data, made[name].shape, False) for name in parameters])
-        return {name: array for name, array in made.items() if name not in parameters}
-
-    def model(self):
-        return self.native
-
-    def prepare(self, arrays):
-        return self.compiled.prepare(arrays)
-
-    def quick(self, prepared):
-        return prepared.quick()
-
-    def profile(self, arrays):
-        return self.compiled.profile(arrays)
-
-
-class _Loaded(_Graph):
-    """A compiled model from a file, which has its parameters."""
-
-    def made(self):
-        made = self.native.made()
-        return {n: np.frombuffer(data, dtype_of(elem)).reshape(shape) for n, elem, shape, data in made}
-
-
-class _Onnx:
-    """A file, compiled for all shapes, or for those that come and shapes like them."""
-
-    def __init__(self, native):
-        self.native = native
-        #: The model of the last run, and which shapes it is for (None for all). Several threads may set it.
-        self.last: tuple[_Compiled, str | None] | None = None
-        self.count = len(native.inputs())
-        self.kinds = dict(native.kinds())
-
-    def inputs(self):
-        return self.spelled(self.native.inputs())
-
-    def defaults(self):
-        return self.native.defaults()
-
-    def outputs(self):
-        return self.spelled(self.native.outputs())
-
-    def spelled(self, ports):
-        """With the types of sequences and optional values: `seq(f32)`."""
-        kinds = [(port, self.kinds.get(port[0])) for port in ports]
-        return [(p[0], f"{kind}({p[1]}{')' * (kind.count('(') + 1)}", *p[2:]) if kind else p for p, kind in kinds]
-
-    def device(self):
-        return self.native.device
-
-    def strings(self):
-        return self.native.strings()
-
-    def made(self):
-        return {}
-
-    def unusual(self, arrays):
-        """Returns True if a model that takes all shapes may not take these."""
-        more = len(arrays) > self.count or self.kinds or getattr(arrays, "apart", [])
-        return more or any(0 in a.shape for a in arrays.values())
-
-    def find(self, arrays):
-        last = self.last
-        if last is not None and last[1] is None and not self.unusual(arrays) and last[0].surely_takes(arrays):
-            return last[0]
-        held = {name: packed(a) for name, a in arrays.items()}
-        described = [(name, (element(a.dtype), address(held[name]), a.shape)) for name, a in arrays.items()]
-        try:
-            native, limits, known = self.native.fitting(described)
-        except ProgramError as e:
-            if apart := getattr(arrays, "apart", []):
-                raise ProgramError([*map(mistake, apart), *e.diagnostics]) from None
-            raise
-        if limits is not None and last is None:
-            warnings.warn(f"girih: {limits}", stacklevel=5)
-        found = _Compiled(native, known)
-        self.last = found, limits
-        return found
-
-    def model(self):
-        last = self.last
-        return (last[0] if last is not None else self.find({})).native
-
-    def prepare(self, arrays):
-        return self.find(arrays).prepare(arrays)
-
-    def quick(self, prepared):
-        # Arrays of the same shapes are taken by the same model, unless it is for their elements.
-        return prepared.quick()
-
-    def profile(self, arrays):
-        return self.find(arrays).profile(arrays)
-
-
-class _Torch:
-    """A module that `girih.torch.export` captured: PyTorch's tensors over the same memory."""
-
-    def __init__(self, exported):
-        self.exported = exported
-        self.compiled = exported._compiled
-        described = {p[0]: p for p in self.compiled.model.inputs()}
-        self.ports = [described[name] for _, _, name, _ in self.compiled.arguments]
-
-    def inputs(self):
-        return self.ports
-
-    def outputs(self):
-        return self.compiled.model.outputs()
-
-    def device(self):
-        # PyTorch's tensors on a CUDA device are the business of `girih.torch.export`.
-        return "cpu"
-
-    def strings(self):
-        return []
-
-    def made(self):
-        return {}
-
-    def model(self):
-        return self.compiled.model
-
-    def prepare(self, arrays):
-        import torch
-
-        given = [arrays[port[0]] for port in self.ports]
-        results = self.exported(*[torch.from_numpy(array) for array in given])
-        flat = torch.utils._pytree.tree_leaves(results)
-        return _Done(given, [t.detach().contiguous().numpy() for t in flat])
-
-    def quick(self, prepared):
-        """A function of arrays or tensors, as `_Compiled.quick`."""
-        import torch
-
-        exported, types = self.exported, [array.dtype for array in prepared.arrays]
-        compiled = exported._compiled
-        if exported._plain != len(types) or exported._written or not compiled.only_outputs:
-            return None
-
-        def run(args, out):
-            if out is not None or len(args) != len(types):
-                return None
-            tensors = []
-            for given, dtype in zip(args, types):
-                if type(given) is np.ndarray:
-                    if given.dtype != dtype or not given.flags.carray:
-                        return None
-                    given = torch.from_numpy(given)
-                tensors.append(given)
-            results = compiled.quick(tensors)
-            return None if results is None else [t.detach().contiguous().numpy() for t in results]
-
-        return run
-
-    def profile(self, arrays):
-        self.prepare(arrays)
-        return _Compiled(self.compiled.model).profile(arrays)
-
-
-class _Done:
-    """A run that has taken place."""
-
-    def __init__(self, given, made):
-        self.arrays = given
-        self.made = made
-        self.results = [(a.dtype, a.shape) for a in made]
-
-    def run(self, results):
-        for to, array in zip(results, self.made):
-            np.copyto(to, array)
-
-
-# Types and messages.
-
-
-def dtype_of(elem: str) -> np.dtype:
-    # A string is its number; see `_strings`.
-    if elem == "string":
-        return np.dtype(np.int64)
-    name = NAMES.get(elem) or MORE.get(elem)
-    if name is None:
-        raise GirihError(f"NumPy has no {elem}")
-    return device.dtype_of(name)
-
-
-def element(dtype: np.dtype) -> str:
-    """Girih's name of a type of NumPy; for an unknown type, NumPy's name."""
-    return ELEMENTS.get(dtype.name, dtype.name)
-
-
-def address(array) -> int:
-    return array.address if isinstance(array, device.View) else array.ctypes.data
-
-
-def place(array, where="cuda"):
-    """The memory of an array that is given for a result: a view of the device's or an array of NumPy's; the array itself where it is
-    neither, or lies on another device than `where`."""
-    if where == "cuda" and (found := device.view(array)) is not None:
-        return found
-    if _tensors.is_tensor(array) and array.device.type == "cpu":
-        return _tensors.elements(array)
-    return array
-
-
-def not_written(tensor):
-    """Why nothing can be written where a tensor lies, and what to do; None where it can."""
-    if tensor.requires_grad:
-        return "requires a gradient; pass `x.detach()`"
-    return _tensors.problem(tensor)
-
-
-def in_nibbles(dtype) -> bool:
-    """Returns True if two elements share a byte in a model, as those of ONNX do; NumPy has a byte for each."""
-    return dtype.name in ("int4", "uint4", "float4_e2m1fn")
-
-
-def packed(array):
-    """The array as a model takes it."""
-    if not in_nibbles(array.dtype):
-        return array
-    nibbles = np.zeros(array.size + array.size % 2, np.uint8)
-    nibbles[: array.size] = array.reshape(-1).view(np.uint8) & 15
-    return nibbles[0::2] | nibbles[1::2] << 4
-
-
-def unpacked(nibbles, array):
-    """Writes a model's output to an array of NumPy's."""
-    count = array.size
-    each = np.stack([nibbles[: (count + 1) // 2] & 15, nibbles[: (count + 1) // 2] >> 4], -1).reshape(-1)[:count]
-    signed = (each ^ 8).astype(np.int8) - 8 if array.dtype.name == "int4" else each
-    array[...] = signed.astype(np.uint8).view(array.dtype).reshape(array.shape)
-
-
-def usable(array) -> bool:
-    """Returns True if results can be written to it."""
-    if isinstance(array, device.View):
-        return array.contiguous and array.writable
-    return array.flags.c_contiguous and array.flags.aligned and array.flags.writeable
-
-
-def overlap(a, b) -> bool:
-    if isinstance(a, device.View) and isinstance(b, device.View):
-        return a.address < b.address + b.nbytes and b.address < a.address + a.nbytes
-    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
-
-
-def one_stream(arrays) -> int | None:
-    """The stream of arrays of the device, which then waits for the streams of the others; None where there are none."""
-    streams = [array.stream for array in arrays if isinstance(array, device.View)]
-    for other in set(streams[1:]) - set(streams[:1]):
-        _girih.synchronize(other)
-    return streams[0] if streams else None
-
-
-def port(described) -> Port:
-    name, elem, shape, _ = described
-    outer, bracket, inner = elem.rpartition("(")
-    inner, close = inner.rstrip(")"), ")" * elem.count("(")
-    return Port(name, f"{outer}{bracket}{NAMES.get(inner, MORE.get(inner, inner))}{close}", tuple(shape))
-
-
 def type_of(name, given):
     """`f32[4, 128]`, or the type of an array."""
     if isinstance(given, str):
@@ -831,84 +438,3 @@ def known(options):
     if unknown := sorted(set(options) - OPTIONS):
         raise GirihError(f"a model has no option `{unknown[0]}`; the options are {', '.join(sorted(OPTIONS))}")
     return options
-
-
-class _Arrays(dict):
-    """The arrays of a run, by name."""
-
-    def __init__(self, words=None):
-        super().__init__()
-        #: Where strings get their numbers.
-        self.call = words and words.call()
-        #: Which names of extents stand for several of them. Where that may be, a model shows whether it is wrong.
-        self.apart = []
-
-
-def fitted(wanted: Port, given, extents, where, arrays=None):
-    """The value of an input as an array in order, or what is wrong with it. `extents` are those of the symbols so far, and
-    `where` is the device of the run. `arrays` is told where one name has two extents, unless that is wrong."""
-    dtype = dtype_of(ELEMENTS.get(wanted.dtype, wanted.dtype))
-    found = None if _tensors.is_tensor(given) and _tensors.is_nowhere(given) else device.view(given)
-    if found is not None and where != "cuda":
-        return None, f'input `{wanted.name}` is on a CUDA device: make the model with device="cuda"'
-    try:
-        given = _tensors.elements(given) if found is None and _tensors.is_tensor(given) else given
-        array = np.asarray(given) if found is None else found
-        # Lists and numbers have no type of their own; a fraction is not an integer.
-        typed = isinstance(given, np.generic) or hasattr(given, "__array__") or hasattr(given, "__array_interface__")
-        typed = typed or found is not None
-        if array.dtype != dtype and not typed and not (array.dtype.kind == "f" and dtype.kind in "iub"):
-            array = np.asarray(given, dtype)
-    except (OverflowError, TypeError, ValueError) as e:
-        return None, f"input `{wanted.name}` is not an array of {wanted.dtype}: {e}"
-    if given is None:
-        return None, f"input `{wanted.name}` is None: the model expects {wanted}"
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        return None, f"input `{wanted.name}` is an array with masked elements, which a model would use: pass `x.filled(value)`"
-    if array.dtype != dtype:
-        found, more = array.dtype.name, ""
-        if not array.dtype.isnative:
-            found, more = array.dtype.str, "; `array.astype(array.dtype.newbyteorder('='))` has this machine's order of bytes"
-        if array.dtype.kind in "USOT":
-            found = {"U": "an array of strings", "S": "an array of bytes", "O": "an array of Python objects", "T": "an array of strings"}[array.dtype.kind]
-        elif array.dtype == np.uint16 and dtype.name == "bfloat16":
-            more = "; where these are its bits, pass `array.view(ml_dtypes.bfloat16)`"
-        return None, f"input `{wanted.name}` is {found}: the model expects {wanted}{more}"
-    if problem := unlike_shape(wanted, array, extents, arrays):
-        return None, problem
-    if found is None:
-        fits = array.flags.c_contiguous and array.flags.aligned
-        return array if fits else array.copy(order="C"), None
-    if not found.contiguous:
-        return None, f"input `{wanted.name}` is not C-contiguous: copy it, as `cupy.ascontiguousarray` does"
-    return found, None
-
-
-def unlike_shape(wanted: Port, array, extents, arrays):
-    """Why an array does not have the shape of an input; None where it has. The rest is as of `fitted`."""
-    any_rank = wanted.shape == ("...",)
-    if array.ndim != len(wanted.shape) and not any_rank:
-        return f"input `{wanted.name}` has shape {list(array.shape)}: the model expects {wanted}"
-    for axis, (have, want) in enumerate(() if any_rank else zip(array.shape, wanted.shape)):
-        known_extent = want if isinstance(want, int) else extents.setdefault(want, have) if want.isidentifier() else have
-        if have != known_extent:
-            name = "" if isinstance(want, int) else f", and {want} is {known_extent}"
-            problem = f"input `{wanted.name}` has extent {have} along axis {axis}: the model expects {wanted}{name}"
-            if isinstance(want, int) or arrays is None:
-                return problem
-            arrays.apart.append(problem)
-    return None
-
-
-def unlike(kind, name, names):
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean `{near[0]}`?" if near else f"its {kind}s are {', '.join(names)}"
-    return f"the model has no {kind} `{name}`; {hint}"
-
-
-def mistake(problem):
-    return Diagnostic("error", "E0806", problem, "<model>", None, None, None, None)
-
-
-def refuse(problems):
-    raise ProgramError([mistake(problem) for problem in problems])

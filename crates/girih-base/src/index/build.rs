@@ -228,6 +228,11 @@ impl Ix {
         self.replace_leaves(&mut |leaf| if let Ix::Axis(a) = leaf { f(*a) } else { None })
     }
 
+    /// Replaces axis n by the nth of these coordinates.
+    pub fn at_coords(&self, coords: &[Ix]) -> Ix {
+        self.subst_axes(&mut |a| coords.get(a.0 as usize).cloned())
+    }
+
     /// Replaces values; the function sees whether the use zero-extends.
     pub fn subst_vals(&self, f: &mut dyn FnMut(ValId, bool) -> Option<Ix>) -> Ix {
         self.replace_leaves(&mut |leaf| if let Ix::Val { val, zext } = leaf { f(*val, *zext) } else { None })

@@ -137,6 +137,14 @@ pub enum Ty {
 }
 
 impl Ty {
+    /// The type of a number; `None` of an address.
+    pub fn num(self) -> Option<DType> {
+        match self {
+            Ty::Num(d) => Some(d),
+            Ty::Ptr(_) => None,
+        }
+    }
+
     /// The type whose bits the value has.
     pub fn held(self) -> DType {
         match self {

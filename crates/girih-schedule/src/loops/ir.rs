@@ -4,11 +4,8 @@
 //! and [`Stmt::Stage`] appears. `loops::verify` holds the table of what each stage allows.
 //!
 //! ```text
-//! kernel := params, globals, obligations, stmt*                 (the exact grammar is in loops/print.rs)
-//! stmt   := VAL ":" ty "=" (OP opnds | "index" ix | "test" mask | load | atomic | BUF "[" ix,* "]")
-//!         | BUF "[" ix,* "]" "=" opnd | "store" mem "=" opnd ("where" mask)? order? | "local" BUF ":" ty "[" dims "]"
-//!         | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind place? body | "loop" body | "if" opnd body ("else" body)?
-//!         | "break" | "continue" | "return" | "print" ... | "assert" ... | stage | "prefetch" mem
+//! kernel := params, globals, obligations, stmt*       (the exact grammar is in loops/print.rs)
+//! stmt   := a row of [`super::statements`]
 //! ```
 //!
 //! Invariants:
@@ -20,6 +17,7 @@
 //! 5. Statements of one block run in program order; memory accesses that may overlap keep that order.
 
 pub use super::provenance::Sources;
+pub use super::statements::{For, Stmt};
 use crate::base::{Code, Frames, IdMap, Label, Span, location};
 /// Memory orders and atomic updates mean the same here as in a tile program.
 pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
@@ -259,11 +257,6 @@ pub enum Filled {
 impl Filled {
     /// The fillings other than by loads and stores, with their words in the text.
     pub const WORDS: [(&'static str, Filled); 2] = [("async", Filled::Async), ("tensor", Filled::Tma)];
-
-    /// The word in the text of a stage, and the space before it.
-    pub fn suffix(self) -> String {
-        Filled::WORDS.iter().find(|(_, f)| *f == self).map_or(String::new(), |(word, _)| format!(" {word}"))
-    }
 }
 
 impl Stmt {
@@ -344,21 +337,6 @@ pub struct Stream {
     pub acc: BufId,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct For {
-    pub axis: AxisId,
-    pub lo: Ix,
-    pub hi: Ix,
-    /// Positive; 1 for free and reduce loops.
-    pub step: Ix,
-    pub kind: LoopKind,
-    pub place: Place,
-    pub combine: Option<Combine>,
-    pub contraction: Option<Contraction>,
-    pub stream: Option<Stream>,
-    pub body: Vec<Stmt>,
-}
-
 impl For {
     /// True if the iterations are independent and no step has placed the loop.
     pub fn is_free_unplaced(&self) -> bool {
@@ -386,126 +364,6 @@ impl For {
 pub enum PrintArg {
     Scalar(Opnd),
     Buf(BufId),
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Stmt {
-    Let {
-        dst: ValId,
-        op: ScalarOp,
-        args: Vec<Opnd>,
-    },
-    /// The expression's value, wrapped to the type of `dst`.
-    Index {
-        dst: ValId,
-        ix: Ix,
-    },
-    /// The mask's truth as an i1.
-    Test {
-        dst: ValId,
-        mask: Mask,
-    },
-    /// Masked off: `other`, or 0.
-    Load {
-        dst: ValId,
-        mem: Mem,
-        mask: Mask,
-        other: Option<Opnd>,
-        order: Order,
-        site: SiteId,
-    },
-    Store {
-        mem: Mem,
-        value: Opnd,
-        mask: Mask,
-        order: Order,
-        site: SiteId,
-    },
-    Read {
-        dst: ValId,
-        buf: BufId,
-        idx: Vec<Ix>,
-    },
-    Write {
-        buf: BufId,
-        idx: Vec<Ix>,
-        value: Opnd,
-    },
-    /// A buffer's life begins; its contents are unspecified until written.
-    Local {
-        buf: BufId,
-    },
-    For(Box<For>),
-    Loop {
-        body: Vec<Stmt>,
-    },
-    Break,
-    Continue,
-    /// Ends the block.
-    Return,
-    If {
-        cond: Opnd,
-        then: Vec<Stmt>,
-        els: Vec<Stmt>,
-    },
-    /// `dst` gets the old value; masked off: `value`'s type 0.
-    Rmw {
-        dst: ValId,
-        op: RmwOp,
-        mem: Mem,
-        value: Opnd,
-        mask: Mask,
-        order: Order,
-        site: SiteId,
-    },
-    /// `dst` gets the old value; masked off: `cmp`.
-    Cas {
-        dst: ValId,
-        mem: Mem,
-        cmp: Opnd,
-        value: Opnd,
-        mask: Mask,
-        order: Order,
-        site: SiteId,
-    },
-    /// printf-style; each argument is a scalar or a whole tile.
-    Print {
-        format: String,
-        args: Vec<PrintArg>,
-        site: SiteId,
-    },
-    /// Traps when false.
-    Assert {
-        cond: Opnd,
-        message: String,
-        site: SiteId,
-    },
-    /// The address of a module global (index into `Kernel::globals`).
-    GlobalAddr {
-        dst: ValId,
-        global: u32,
-    },
-    /// Scratch memory of this block, `bytes` long, freed when the block ends; `dst` is its address.
-    Alloca {
-        dst: ValId,
-        bytes: u64,
-        align: u64,
-        site: SiteId,
-    },
-
-    // Tile IR only.
-    /// An operand slab brought close: `body` fills `buf` (declared here) from where the operand lives. The buffer's shape says
-    /// how it lies: `[n/32, k, 32]` is panels of 32 columns, each contiguous over k.
-    Stage {
-        buf: BufId,
-        filled: Filled,
-        body: Vec<Stmt>,
-    },
-    /// A hint that the cache may fetch this memory, which will be read soon. The memory need not exist, and nothing
-    /// else changes.
-    Prefetch {
-        mem: Mem,
-    },
 }
 
 /// An integer fact the fast version of a kernel relies on, tested once per launch: for every block of the grid and every
@@ -546,6 +404,14 @@ impl Kernel {
         let mut facts = Facts::new();
         self.add_facts(&mut facts);
         facts
+    }
+
+    /// The type of an operand; `None` of a value that does not exist.
+    pub fn opnd_ty(&self, opnd: &Opnd) -> Option<Ty> {
+        match opnd {
+            Opnd::Val(v) => self.vals.get(*v).map(|v| v.ty),
+            Opnd::Const { dtype, .. } => Some(Ty::Num(*dtype)),
+        }
     }
 
     /// Adds the facts that hold for the arguments.

@@ -488,10 +488,7 @@ impl Side {
 
 impl Body {
     fn of(kernel: &Kernel, body: &[Stmt]) -> Option<Body> {
-        let ty = |v: ValId| match kernel.vals.get(v)?.ty {
-            Ty::Num(d) => Some(d),
-            Ty::Ptr(_) => None,
-        };
+        let ty = |v: ValId| kernel.vals.get(v)?.ty.num();
         let read = |v: ValId| {
             body.iter().find_map(|s| match s {
                 Stmt::Read { dst, buf, idx } if *dst == v => Some((*buf, idx.clone())),

@@ -4,6 +4,7 @@ pub mod addresses;
 pub mod eval;
 pub mod fuse;
 pub mod ir;
+mod kinds;
 pub mod lanes;
 pub mod launch_facts;
 pub mod lift;
@@ -16,6 +17,8 @@ pub mod overlap;
 pub mod parse;
 pub mod print;
 pub mod provenance;
+mod spelled;
+mod statements;
 #[cfg(test)]
 mod text_tests;
 pub mod amx;

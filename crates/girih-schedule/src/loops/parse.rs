@@ -1,4 +1,4 @@
-//! Reads the text of Loop IR and Tile IR; the grammar is in `loops/print.rs`.
+//! Reads the text of Loop IR and Tile IR, whose grammar is in `loops/print.rs`: a statement by the row of the table that its words name.
 //!
 //! The parser checks only what it needs to build the tree (names, arities, literals). `loops::verify` checks scopes,
 //! types and what a stage allows.
@@ -10,7 +10,9 @@ use rustc_hash::FxHashMap;
 
 use super::ir::*;
 use super::names::RESERVED;
-use super::print::{BLOCKS, Dialect, RMWS, class_of, num_of};
+use super::print::{BLOCKS, Dialect, class_of, num_of};
+use super::statements::{ROWS, Row};
+use super::walk::{self, PartMut};
 use crate::base::lines::{Cursor, Tok, error, lex};
 use crate::base::{Code, Diagnostic, Span};
 use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion};
@@ -33,6 +35,11 @@ pub fn parse_all(text: &str) -> Result<Vec<(Kernel, Dialect)>, Diagnostic> {
         kernel: Kernel::default(),
         names: FxHashMap::default(),
         globals: vec![],
+        made: None,
+        ty: None,
+        elem: None,
+        args: vec![],
+        roles: vec![],
     };
     let mut out = Vec::new();
     while !p.c.is(&Tok::End) {
@@ -41,7 +48,7 @@ pub fn parse_all(text: &str) -> Result<Vec<(Kernel, Dialect)>, Diagnostic> {
     Ok(out)
 }
 
-type Res<T> = Result<T, Diagnostic>;
+pub(super) type Res<T> = Result<T, Diagnostic>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Thing {
@@ -66,11 +73,20 @@ enum Raw {
     Const { text: String, dtype: Option<DType>, span: Span },
 }
 
-struct Parser<'t, 'a> {
-    c: Cursor<'t, 'a>,
-    kernel: Kernel,
+pub(super) struct Parser<'t, 'a> {
+    pub c: Cursor<'t, 'a>,
+    pub kernel: Kernel,
     names: FxHashMap<&'a str, Thing>,
     globals: Vec<&'a str>,
+    /// The name of the value that the statement defines, which is known where the statement ends, and its type.
+    made: Option<(&'a str, Span)>,
+    pub ty: Option<Ty>,
+    /// The type of a constant that stands next.
+    pub elem: Option<DType>,
+    /// The operands of the operation that was read last.
+    pub args: Vec<Opnd>,
+    /// The tokens that name values of bodies which are not read yet.
+    roles: Vec<usize>,
 }
 
 impl<'a> Parser<'_, 'a> {
@@ -145,11 +161,7 @@ impl<'a> Parser<'_, 'a> {
         let constant = self.c.eat_word("constant");
         self.c.punct("=")?;
         self.c.punct("[")?;
-        let mut bits = Vec::new();
-        self.items("]", |p| {
-            bits.push(p.constant(dtype)?);
-            Ok(())
-        })?;
+        let bits = self.items("]", |p| p.constant(dtype))?;
         if bits.len() != len {
             return Err(error(Code::MalformedIr, span, format!("the number of values given is {}", bits.len())));
         }
@@ -203,7 +215,7 @@ impl<'a> Parser<'_, 'a> {
                 continue;
             }
             let stmt = self.stmt()?;
-            if super::walk::bodies(&stmt).is_empty() {
+            if walk::bodies(&stmt).is_empty() {
                 self.c.end_line()?;
             }
             out.push(stmt);
@@ -211,7 +223,7 @@ impl<'a> Parser<'_, 'a> {
         Ok(out)
     }
 
-    fn body(&mut self) -> Res<Vec<Stmt>> {
+    pub(super) fn body(&mut self) -> Res<Vec<Stmt>> {
         self.c.end_line()?;
         if !self.c.is(&Tok::Indent) {
             return self.c.expected("an indented body");
@@ -227,71 +239,74 @@ impl<'a> Parser<'_, 'a> {
 
     fn stmt(&mut self) -> Res<Stmt> {
         let Tok::Word(word) = *self.c.tok() else { return self.c.expected("a statement") };
-        let i1 = Some(DType::I1);
-        if !RESERVED.contains(&word) {
-            return if matches!(self.c.peek(1), Tok::Punct(":")) { self.definition() } else { self.write() };
-        }
-        self.c.next();
-        Ok(match word {
-            "store" => {
-                let mem = self.mem()?;
-                self.c.punct("=")?;
-                let value = self.opnd(Some(mem.elem))?;
-                let mask = self.where_clause()?;
-                let (order, site) = self.tail()?;
-                Stmt::Store { mem, value, mask, order, site }
-            }
-            "local" => Stmt::Local { buf: self.define_buf()? },
-            "for" => self.for_loop()?,
-            "loop" => {
-                self.c.punct(":")?;
-                Stmt::Loop { body: self.body()? }
-            }
-            "if" => {
-                let cond = self.opnd(i1)?;
-                self.c.punct(":")?;
-                let then = self.body()?;
-                let mut els = Vec::new();
-                if self.c.eat_word("else") {
-                    self.c.punct(":")?;
-                    els = self.body()?;
-                }
-                Stmt::If { cond, then, els }
-            }
-            "break" => Stmt::Break,
-            "continue" => Stmt::Continue,
-            "return" => Stmt::Return,
-            "print" => {
-                let format = self.c.string()?;
-                let mut args = Vec::new();
-                while self.c.eat(",") {
-                    let name = if let Tok::Word(w) = self.c.tok() { self.names.get(w) } else { None };
-                    args.push(match name {
-                        Some(Thing::Buf(_)) => PrintArg::Buf(self.buf()?),
-                        _ => PrintArg::Scalar(self.opnd(None)?),
-                    });
-                }
-                Stmt::Print { format, args, site: self.site()? }
-            }
-            "assert" => {
-                let cond = self.opnd(i1)?;
-                self.c.punct(",")?;
-                let message = self.c.string()?;
-                Stmt::Assert { cond, message, site: self.site()? }
-            }
-            "prefetch" => Stmt::Prefetch { mem: self.mem()? },
-            "stage" => {
-                let buf = self.define_buf()?;
-                let filled =
-                    Filled::WORDS.iter().find(|(word, _)| self.c.eat_word(word)).map_or(Filled::Copied, |f| f.1);
-                self.c.punct(":")?;
-                Stmt::Stage { buf, filled, body: self.body()? }
-            }
-            _ => {
-                self.c.at -= 1;
-                return self.c.expected("a statement");
-            }
-        })
+        let row = match ROWS.iter().find(|row| row.head.first() == Some(&word)) {
+            None if RESERVED.contains(&word) => None,
+            None if matches!(self.c.peek(1), Tok::Punct(":")) => self.defining()?,
+            None => ROWS.iter().find(|row| row.kinds.first() == Some(&"WriteTo")),
+            row => row,
+        };
+        let Some(row) = row else { return self.c.expected("a statement") };
+        let roles = self.roles.len();
+        let mut stmt = (row.parse)(self)?;
+        let made = match self.made.take().zip(self.ty) {
+            Some(((name, span), ty)) => Some(self.define_val(name, span, ty)?),
+            None => None,
+        };
+        let roles = self.roles.split_off(roles);
+        let mut roles = roles.into_iter().map(|at| self.val_at(at)).collect::<Res<Vec<_>>>()?.into_iter();
+        walk::parts_mut(&mut stmt, &mut |part| match part {
+            PartMut::DefVal(val) => *val = made.unwrap_or(*val),
+            PartMut::RoleVal(val) => *val = roles.next().unwrap_or(*val),
+            _ => {}
+        });
+        Ok(stmt)
+    }
+
+    /// The row of the definition here: by the word behind `=`, of a buffer's name, or of an operation.
+    fn defining(&mut self) -> Res<Option<&'static Row>> {
+        let start = self.c.at;
+        self.new_val()?;
+        self.c.punct("=")?;
+        let word = if let Tok::Word(word) = *self.c.tok() { word } else { "" };
+        let reads = !self.c.is_call() && matches!(self.names.get(word), Some(Thing::Buf(_)));
+        self.c.at = start;
+        let defines = || ROWS.iter().filter(|row| row.kinds.first() == Some(&"New"));
+        let kind = if reads { "ReadFrom" } else { "Operation" };
+        let named = defines().find(|row| row.next.get(1) == Some(&word));
+        Ok(named.or_else(|| defines().find(|row| row.kinds.get(1) == Some(&kind))))
+    }
+
+    /// `VAL ":" ty`; the value cannot be used before the next statement.
+    pub(super) fn new_val(&mut self) -> Res<ValId> {
+        self.made = Some(self.new_name()?);
+        self.c.punct(":")?;
+        let ty = self.ty()?;
+        (self.ty, self.elem) = (Some(ty), num_of(Some(ty)));
+        Ok(ValId(u32::MAX))
+    }
+
+    /// The value of a role, which the body defines.
+    pub(super) fn inner_val(&mut self) -> Res<ValId> {
+        self.roles.push(self.c.at);
+        self.c.any_word("a value")?;
+        Ok(ValId(u32::MAX))
+    }
+
+    /// `NAME "=" ..`
+    pub(super) fn role<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> Res<T>) -> Res<T> {
+        self.c.word(name)?;
+        self.c.punct("=")?;
+        read(self)
+    }
+
+    /// A word or sign of a row.
+    pub(super) fn expect(&mut self, text: &str) -> Res<()> {
+        if text.starts_with(|c: char| c.is_ascii_alphabetic()) { self.c.word(text) } else { self.c.punct(text) }
+    }
+
+    /// Takes one of a table's words, if it comes next.
+    pub(super) fn one_of<T: Copy>(&mut self, table: &[(&str, T)]) -> Option<T> {
+        table.iter().find(|(word, _)| self.c.eat_word(word)).map(|(_, value)| *value)
     }
 
     fn val_at(&mut self, at: usize) -> Res<ValId> {
@@ -302,151 +317,61 @@ impl<'a> Parser<'_, 'a> {
     }
 
     /// One axis, or several in brackets.
-    fn role_axes(&mut self) -> Res<Vec<AxisId>> {
-        if !self.c.is_punct("(") {
-            return Ok(vec![self.axis()?]);
-        }
+    pub(super) fn role_axes(&mut self) -> Res<Vec<AxisId>> {
+        if self.c.eat("(") { self.items(")", Self::axis) } else { Ok(vec![self.axis()?]) }
+    }
+
+    /// A place that has numbers, or none.
+    pub(super) fn place(&mut self) -> Res<Place> {
+        let Some(word) = ["vector", "block", "pipeline"].into_iter().find(|word| self.c.eat_word(word)) else {
+            return Ok(Place::None);
+        };
         self.c.punct("(")?;
-        let mut axes = vec![];
-        self.items(")", |p| {
-            axes.push(p.axis()?);
-            Ok(())
-        })?;
-        Ok(axes)
+        let place = match word {
+            "vector" => Place::Vector { lanes: self.number()? },
+            "block" => {
+                let dims = [(BLOCKS[0], 0), (BLOCKS[1], 1), (BLOCKS[2], 2)];
+                let dim = self.c.choice(&dims, "`x`, `y` or `z`")?;
+                let (mut group, mut takers, mut cluster) = (0, 0, 0);
+                while self.c.eat(",") {
+                    if group == 0 && takers == 0 && self.c.eat_word("groups") {
+                        self.c.word("of")?;
+                        group = self.number()?;
+                    } else if self.c.eat_word("clusters") {
+                        self.c.word("of")?;
+                        cluster = self.number()?;
+                        break;
+                    } else {
+                        takers = self.number()?;
+                        self.c.word("in")?;
+                        self.c.word("turn")?;
+                    }
+                }
+                Place::Block { dim, group, takers, cluster }
+            }
+            _ => {
+                let depth = self.number()?;
+                let (mut roles, mut overlap) = (false, false);
+                while !overlap && self.c.eat(",") {
+                    if !roles && self.c.eat_word("roles") {
+                        roles = true;
+                    } else {
+                        self.c.word("overlap")?;
+                        overlap = true;
+                    }
+                }
+                Place::Pipeline { depth, roles, overlap }
+            }
+        };
+        self.c.punct(")")?;
+        Ok(place)
     }
 
-    fn for_loop(&mut self) -> Res<Stmt> {
-        let axis = self.define_axis()?;
-        self.c.word("in")?;
-        let lo = self.ix()?;
-        self.c.punct("..")?;
-        let hi = self.ix()?;
-        let step = if self.c.eat_word("step") { self.ix()? } else { Ix::Const(1) };
-        self.c.punct(":")?;
-        let kinds = [("free", LoopKind::Free), ("reduce", LoopKind::Reduce), ("serial", LoopKind::Serial)];
-        let kind = self.c.choice(&kinds, "`free`, `reduce` or `serial`")?;
-        let place = if self.c.eat_word("unroll") {
-            Place::Unroll
-        } else if self.c.eat_word("vector") {
-            self.c.punct("(")?;
-            let lanes = self.number()?;
-            self.c.punct(")")?;
-            Place::Vector { lanes }
-        } else if self.c.eat_word("block") {
-            self.c.punct("(")?;
-            let dims = [(BLOCKS[0], 0), (BLOCKS[1], 1), (BLOCKS[2], 2)];
-            let dim = self.c.choice(&dims, "`x`, `y` or `z`")?;
-            let (mut group, mut takers, mut cluster) = (0, 0, 0);
-            while self.c.eat(",") {
-                if group == 0 && takers == 0 && self.c.eat_word("groups") {
-                    self.c.word("of")?;
-                    group = self.number()?;
-                } else if self.c.eat_word("clusters") {
-                    self.c.word("of")?;
-                    cluster = self.number()?;
-                    break;
-                } else {
-                    takers = self.number()?;
-                    self.c.word("in")?;
-                    self.c.word("turn")?;
-                }
-            }
-            self.c.punct(")")?;
-            Place::Block { dim, group, takers, cluster }
-        } else if self.c.eat_word("thread") {
-            Place::Thread
-        } else if self.c.eat_word("member") {
-            Place::ClusterBlock
-        } else if self.c.eat_word("matrix") {
-            Place::Matrix
-        } else if self.c.eat_word("lanes") {
-            Place::Lanes
-        } else if self.c.eat_word("warpgroup") {
-            Place::Warpgroup
-        } else if self.c.eat_word("tensor") {
-            Place::TmaStore
-        } else if self.c.eat_word("pipeline") {
-            self.c.punct("(")?;
-            let depth = self.number()?;
-            let (mut roles, mut overlap) = (false, false);
-            while !overlap && self.c.eat(",") {
-                if !roles && self.c.eat_word("roles") {
-                    roles = true;
-                } else {
-                    self.c.word("overlap")?;
-                    overlap = true;
-                }
-            }
-            self.c.punct(")")?;
-            Place::Pipeline { depth, roles, overlap }
-        } else {
-            Place::None
-        };
-        let combine = if self.c.eat_word("combine") { Some(self.combine()?) } else { None };
-        let role = |p: &mut Self, name: &str| {
-            p.c.word(name)?;
-            p.c.punct("=")
-        };
-        let (mut roles, mut streamed) = (None, None);
-        if self.c.eat_word("stream") {
-            // The values are defined in the body.
-            let mut inner = [0; 2];
-            for (at, name) in inner.iter_mut().zip(["score", "value"]) {
-                role(self, name)?;
-                *at = self.c.at;
-                self.c.any_word("a name")?;
-            }
-            role(self, "greatest")?;
-            let greatest = self.buf()?;
-            role(self, "total")?;
-            let total = self.buf()?;
-            role(self, "acc")?;
-            streamed = Some((inner, greatest, total, self.buf()?));
-        }
-        if self.c.eat_word("contraction") {
-            role(self, "m")?;
-            let m = self.role_axes()?;
-            role(self, "n")?;
-            let n = self.role_axes()?;
-            role(self, "k")?;
-            let k = self.role_axes()?;
-            // The operands are defined in the body.
-            role(self, "a")?;
-            let a = self.c.at;
-            self.c.any_word("a value")?;
-            role(self, "b")?;
-            let b = self.c.at;
-            self.c.any_word("a value")?;
-            role(self, "acc")?;
-            roles = Some((m, n, k, a, b, self.buf()?));
-        }
-        let body = self.body()?;
-        let contraction = match roles {
-            Some((m, n, k, a, b, acc)) => {
-                let (a, b) = (self.val_at(a)?, self.val_at(b)?);
-                Some(Contraction { m, n, k, a, b, acc })
-            }
-            None => None,
-        };
-        let stream = match streamed {
-            Some(([score, value], greatest, total, acc)) => {
-                let (score, value) = (self.val_at(score)?, self.val_at(value)?);
-                Some(Stream { score, value, greatest, total, acc })
-            }
-            None => None,
-        };
-        Ok(Stmt::For(Box::new(For { axis, lo, hi, step, kind, place, combine, contraction, stream, body })))
-    }
-
-    fn combine(&mut self) -> Res<Combine> {
+    pub(super) fn combine(&mut self) -> Res<Combine> {
         let span = self.c.span();
         let name = self.c.any_word("an operation")?;
         self.c.punct("(")?;
-        let mut accs = Vec::new();
-        self.items(")", |p| {
-            accs.push(p.buf()?);
-            Ok(())
-        })?;
+        let accs = self.items(")", Self::buf)?;
         let dtype = accs.first().and_then(|b| num_of(Some(self.kernel.bufs[*b].ty)));
         let class = class_of(dtype.map(Ty::Num));
         let (Some(op), Some(dtype)) = (parse_op(name, class), dtype) else {
@@ -458,126 +383,41 @@ impl<'a> Parser<'_, 'a> {
         Ok(Combine { accs, op: CombineOp::Scalar { op, identity }, ways })
     }
 
-    fn write(&mut self) -> Res<Stmt> {
-        let buf = self.buf()?;
-        let idx = self.subscripts()?;
-        self.c.punct("=")?;
-        let value = self.opnd(num_of(Some(self.kernel.bufs[buf].ty)))?;
-        Ok(Stmt::Write { buf, idx, value })
-    }
-
-    fn subscripts(&mut self) -> Res<Vec<Ix>> {
-        let mut idx = Vec::new();
-        if self.c.eat("[") {
-            self.items("]", |p| {
-                idx.push(p.ix()?);
-                Ok(())
-            })?;
-        }
-        Ok(idx)
-    }
-
-    /// `VAL ":" ty "=" expr`
-    fn definition(&mut self) -> Res<Stmt> {
-        let (name, span) = self.new_name()?;
-        self.c.punct(":")?;
-        let ty = self.ty()?;
-        self.c.punct("=")?;
-        let mut stmt = self.expr(ty)?;
-        let val = self.define_val(name, span, ty)?;
-        super::walk::parts_mut(&mut stmt, &mut |part| {
-            if let super::walk::PartMut::DefVal(dst) = part {
-                *dst = val;
-            }
-        });
-        Ok(stmt)
-    }
-
-    /// The right side of a definition, whose value is filled in later.
-    fn expr(&mut self, ty: Ty) -> Res<Stmt> {
-        let dst = ValId(u32::MAX);
-        let Tok::Word(word) = *self.c.tok() else { return self.infix(ty) };
-        if matches!(self.c.peek(1), Tok::Punct("(")) && word != "index" && word != "test" {
-            return self.call(word, ty);
-        }
-        if let Some(Thing::Buf(buf)) = self.names.get(word) {
-            let buf = *buf;
-            self.c.next();
-            return Ok(Stmt::Read { dst, buf, idx: self.subscripts()? });
-        }
-        match word {
-            "index" => {
-                self.c.next();
-                Ok(Stmt::Index { dst, ix: self.ix()? })
-            }
-            "test" => {
-                self.c.next();
-                Ok(Stmt::Test { dst, mask: self.mask()? })
-            }
-            "load" => {
-                self.c.next();
-                let mem = self.mem()?;
-                let mask = self.where_clause()?;
-                let other = if self.c.eat_word("else") { Some(self.opnd(num_of(Some(ty)))?) } else { None };
-                let (order, site) = self.tail()?;
-                Ok(Stmt::Load { dst, mem, mask, other, order, site })
-            }
-            "atomic" => {
-                self.c.next();
-                let op = self.c.choice(&RMWS, "an atomic operation")?;
-                let mem = self.mem()?;
-                self.c.punct(",")?;
-                let value = self.opnd(Some(mem.elem))?;
-                let mask = self.where_clause()?;
-                let (order, site) = self.tail()?;
-                Ok(Stmt::Rmw { dst, op, mem, value, mask, order, site })
-            }
-            "cas" => {
-                self.c.next();
-                let mem = self.mem()?;
-                self.c.punct(",")?;
-                let cmp = self.opnd(Some(mem.elem))?;
-                self.c.punct(",")?;
-                let value = self.opnd(Some(mem.elem))?;
-                let mask = self.where_clause()?;
-                let (order, site) = self.tail()?;
-                Ok(Stmt::Cas { dst, mem, cmp, value, mask, order, site })
-            }
-            "global" => {
-                self.c.next();
-                self.c.punct("@")?;
-                let span = self.c.span();
-                let name = self.c.any_word("a global's name")?;
-                match self.globals.iter().position(|g| *g == name) {
-                    Some(global) => Ok(Stmt::GlobalAddr { dst, global: global as u32 }),
-                    None => Err(error(Code::UnknownIrName, span, format!("unknown global `@{name}`"))),
-                }
-            }
-            "alloca" => {
-                self.c.next();
-                let bytes = self.number()?;
-                self.c.word("align")?;
-                let align = self.number()?;
-                Ok(Stmt::Alloca { dst, bytes, align, site: self.site()? })
-            }
-            _ => self.infix(ty),
-        }
-    }
-
-    fn call(&mut self, word: &str, ty: Ty) -> Res<Stmt> {
-        let dst = ValId(u32::MAX);
+    pub(super) fn global_name(&mut self) -> Res<u32> {
         let span = self.c.span();
+        let name = self.c.any_word("a global's name")?;
+        match self.globals.iter().position(|g| *g == name) {
+            Some(global) => Ok(global as u32),
+            None => Err(error(Code::UnknownIrName, span, format!("unknown global `@{name}`"))),
+        }
+    }
+
+    /// The argument of a print statement.
+    pub(super) fn shown(&mut self) -> Res<PrintArg> {
+        let name = if let Tok::Word(w) = self.c.tok() { self.names.get(w) } else { None };
+        match name {
+            Some(Thing::Buf(_)) => self.buf().map(PrintArg::Buf),
+            _ => self.opnd(None).map(PrintArg::Scalar),
+        }
+    }
+
+    /// An operation with its operands, which [`Parser::args`] are then.
+    pub(super) fn scalar(&mut self) -> Res<ScalarOp> {
+        match *self.c.tok() {
+            Tok::Word(word) if self.c.is_call() => self.call(word),
+            _ => self.infix(),
+        }
+    }
+
+    fn call(&mut self, word: &str) -> Res<ScalarOp> {
+        let (span, ty) = (self.c.span(), self.ty);
         self.c.next();
         self.c.punct("(")?;
-        let mut raw = Vec::new();
-        self.items(")", |p| {
-            raw.push(p.raw_opnd()?);
-            Ok(())
-        })?;
+        let raw = self.items(")", Self::raw_opnd)?;
         let first = raw.first().and_then(|r| self.raw_ty(r));
         let op = match DType::from_name(word) {
             Some(to) => num_of(first).and_then(|from| plain_conversion(from, to)),
-            None => parse_op(word, class_of(Some(ty))),
+            None => parse_op(word, class_of(ty)),
         };
         let Some(op) = op else {
             return Err(error(Code::MalformedIr, span, format!("`{word}` is not defined for these operands")));
@@ -587,12 +427,13 @@ impl<'a> Parser<'_, 'a> {
             return Err(error(Code::MalformedIr, span, format!("`{word}` needs {arity} operands")));
         }
         let args = raw.into_iter().enumerate();
-        let args = args.map(|(i, r)| self.resolve(r, op.untyped(i, Some(ty), first)));
-        Ok(Stmt::Let { dst, op, args: args.collect::<Res<_>>()? })
+        let args = args.map(|(i, r)| self.resolve(r, op.untyped(i, ty, first)));
+        self.args = args.collect::<Res<_>>()?;
+        Ok(op)
     }
 
-    fn infix(&mut self, ty: Ty) -> Res<Stmt> {
-        let dst = ValId(u32::MAX);
+    fn infix(&mut self) -> Res<ScalarOp> {
+        let ty = self.ty;
         let a = self.raw_opnd()?;
         let span = self.c.span();
         let symbol = match self.c.tok() {
@@ -601,20 +442,21 @@ impl<'a> Parser<'_, 'a> {
                 if let Raw::Val(_) = a {
                     return self.c.expected("an operator");
                 }
-                let value = self.resolve(a, num_of(Some(ty)))?;
-                return Ok(Stmt::Let { dst, op: ScalarOp::Copy, args: vec![value] });
+                self.args = vec![self.resolve(a, num_of(ty))?];
+                return Ok(ScalarOp::Copy);
             }
         };
         self.c.next();
         let b = self.raw_opnd()?;
         let first = self.raw_ty(&a);
         let compares = matches!(symbol, "==" | "!=" | "<" | "<=" | ">" | ">=");
-        let class = class_of(if compares { first } else { Some(ty) });
+        let class = class_of(if compares { first } else { ty });
         let Some(op) = infix_op(symbol, class) else {
             return Err(error(Code::MalformedIr, span, format!("`{symbol}` is not defined for these types")));
         };
-        let a = self.resolve(a, op.untyped(0, Some(ty), first))?;
-        let b = self.resolve(b, op.untyped(1, Some(ty), first))?;
-        Ok(Stmt::Let { dst, op, args: vec![a, b] })
+        let a = self.resolve(a, op.untyped(0, ty, first))?;
+        let b = self.resolve(b, op.untyped(1, ty, first))?;
+        self.args = vec![a, b];
+        Ok(op)
     }
 }

@@ -8,44 +8,14 @@
 //!          | "require" INT "<=" ix "<=" INT ("for" (AXIS "in" ix ".." ix),+)?                an obligation
 //! ty      := dtype | "ptr" dtype
 //!
-//! stmt    := VAL ":" ty "=" expr
-//!          | BUF ("[" ix,* "]")? "=" opnd                    write a local buffer; no [] when its rank is 0
-//!          | "store" mem "=" opnd where? order? site?
-//!          | "local" BUF ":" ty ("[" INT,* "]" space?)?
-//!          | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind body
-//!          | "loop" ":" body | "if" opnd ":" body ("else" ":" body)?
-//!          | "break" | "continue" | "return" | "pass"        pass: the body is empty
-//!          | "print" STRING ("," (opnd | BUF))* site?
-//!          | "assert" opnd "," STRING site?
-//!          | "stage" BUF ":" ty "[" INT,* "]" space? ("async" | "tensor")? ":" body                    tile IR
-//!          | "prefetch" mem                                                                         tile IR
+//! stmt    := a row of [`super::statements`], on a line of its own; [`super::kinds`] describes its parts
 //! space   := "register" "(" INT ")" | "shared" ("swizzle" "(" INT ")")? | "private" | "kept" "zeroed"?   tile IR
-//! kind    := ("free" | "reduce" | "serial") place?
-//!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
-//!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
-//!            ("stream" "score=" VAL "value=" VAL "greatest=" BUF "total=" BUF "acc=" BUF)?
 //! place   := "unroll" | "vector" "(" INT ")" | "thread"
 //!          | "block" "(" ("x" | "y" | "z") ("," "groups" "of" INT)? ("," INT "in" "turn")? ")"
 //!          | "pipeline" "(" INT ("," "roles")? ("," "overlap")? ")" | "matrix" | "warpgroup" | "lanes" | "tensor"  tile IR
 //! role    := AXIS | "(" AXIS,* ")"
 //!
-//! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
-//!                                                            pointers counts elements); == != < <= > >= by the operands'
-//!                                                            (ordered or signed; `!=` is true on NaN)
-//!          | OP "(" opnd,* ")"                               max(a, b), fma.rz.ftz(a, b, c), cmpi.lt.u(a, b), ext.u.i64(a)
-//!          | dtype "(" opnd ")"                              plain conversion: rounds to nearest, saturates, signed
-//!          | const                                           a copy of the constant
-//!          | "index" ix | "test" mask
-//!          | "load" mem where? ("else" opnd)? order? site?
-//!          | BUF ("[" ix,* "]")?                             read a local buffer
-//!          | "atomic" rmw mem "," opnd where? order? site?   rmw: and or xor add addf max min umax umin xchg
-//!          | "cas" mem "," opnd "," opnd where? order? site? compare, then replace by
-//!          | "global" "@"NAME | "alloca" INT "align" INT site?
-//! mem     := VAL ("as" dtype)? "[" ix "]"                    in elements; "as" where the pointer's own type differs
-//! where   := "where" mask
 //! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
-//! order   := "relaxed" | "acquire" | "release" | "acq_rel"   otherwise weak
-//! site    := "!" (NAME | STRING)                             the source operation: !load_ptr_tko
 //! opnd    := VAL | const (":" dtype)?                        the type where the context does not give it
 //! const   := INT | FLOAT | "inf" | "-inf" | "nan" | "true" | "false" | "0x" HEX (the bits)
 //! ix      := term (("+" | "-") term)*
@@ -57,6 +27,7 @@
 
 use super::ir::*;
 use super::names::{Names, is_name};
+use super::statements;
 use crate::base::label::quote;
 use crate::index::text;
 use crate::num::literal::const_text;
@@ -122,11 +93,18 @@ impl<'a> Namer<'a> {
     }
 }
 
-struct Printer<'a> {
+pub(super) struct Printer<'a> {
     kernel: &'a Kernel,
-    names: Names,
+    pub names: Names,
     globals: Vec<String>,
     out: String,
+    /// The line so far, and the comment behind it.
+    text: String,
+    comment: String,
+    /// The type of the value that the statement defines, and of a constant that stands next.
+    pub ty: Option<Ty>,
+    pub elem: Option<DType>,
+    op: ScalarOp,
     indent: usize,
     /// Lines printed so far, and on which each statement begins.
     line: u32,
@@ -152,17 +130,11 @@ fn ty_text(ty: Ty) -> String {
 }
 
 pub fn class_of(ty: Option<Ty>) -> Class {
-    match ty {
-        Some(Ty::Num(d)) => Class::of(d),
-        _ => Class::Any,
-    }
+    num_of(ty).map_or(Class::Any, Class::of)
 }
 
 pub fn num_of(ty: Option<Ty>) -> Option<DType> {
-    match ty {
-        Some(Ty::Num(d)) => Some(d),
-        _ => None,
-    }
+    ty.and_then(Ty::num)
 }
 
 pub const ORDERS: [(&str, Order); 5] = [
@@ -189,11 +161,21 @@ pub const RMWS: [(&str, RmwOp); 10] = [
 /// The dimensions of a grid.
 pub const BLOCKS: [&str; 3] = ["x", "y", "z"];
 
+/// The places of loops that are one word.
+pub(super) const PLACES: [(&str, Place); 7] = [
+    ("unroll", Place::Unroll),
+    ("thread", Place::Thread),
+    ("member", Place::ClusterBlock),
+    ("matrix", Place::Matrix),
+    ("lanes", Place::Lanes),
+    ("warpgroup", Place::Warpgroup),
+    ("tensor", Place::TmaStore),
+];
+
 /// A loop's place as it is written after the kind.
 pub fn place_text(place: Place) -> String {
     match place {
         Place::None => String::new(),
-        Place::Unroll => "unroll".to_string(),
         Place::Vector { lanes } => format!("vector({lanes})"),
         Place::Block { dim, group, takers, cluster } => {
             let groups = if group == 0 { String::new() } else { format!(", groups of {group}") };
@@ -201,16 +183,11 @@ pub fn place_text(place: Place) -> String {
             let clusters = if cluster == 0 { String::new() } else { format!(", clusters of {cluster}") };
             format!("block({}{groups}{takers}{clusters})", BLOCKS[usize::from(dim).min(2)])
         }
-        Place::Thread => "thread".to_string(),
-        Place::ClusterBlock => "member".to_string(),
         Place::Pipeline { depth, roles, overlap } => {
             let (roles, overlap) = (if roles { ", roles" } else { "" }, if overlap { ", overlap" } else { "" });
             format!("pipeline({depth}{roles}{overlap})")
         }
-        Place::Matrix => "matrix".to_string(),
-        Place::Lanes => "lanes".to_string(),
-        Place::Warpgroup => "warpgroup".to_string(),
-        Place::TmaStore => "tensor".to_string(),
+        place => word_of(&PLACES, &place).to_string(),
     }
 }
 
@@ -222,14 +199,27 @@ pub fn of_word<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
     table.iter().find(|(w, _)| *w == word).map(|(_, v)| *v)
 }
 
-fn list<T>(items: &[T], f: impl Fn(&T) -> String) -> String {
+pub(super) fn list<T>(items: &[T], f: impl Fn(&T) -> String) -> String {
     items.iter().map(f).collect::<Vec<_>>().join(", ")
 }
 
 impl<'a> Printer<'a> {
     fn new(kernel: &'a Kernel) -> Printer<'a> {
         let names = Names::of(kernel);
-        Printer { kernel, names, globals: vec![], out: String::new(), indent: 0, line: 0, starts: vec![] }
+        Printer {
+            kernel,
+            names,
+            globals: vec![],
+            out: String::new(),
+            text: String::new(),
+            comment: String::new(),
+            ty: None,
+            elem: None,
+            op: ScalarOp::Copy,
+            indent: 0,
+            line: 0,
+            starts: vec![],
+        }
     }
 }
 
@@ -243,15 +233,19 @@ impl Printer<'_> {
         self.out.push('\n');
     }
 
-    fn ty(&self, val: ValId) -> Option<Ty> {
+    fn val_ty(&self, val: ValId) -> Option<Ty> {
         self.kernel.vals.get(val).map(|v| v.ty)
     }
 
-    fn declared(&self, val: ValId) -> String {
-        match self.ty(val) {
-            Some(ty) => format!("{}: {}", self.names.val(val), ty_text(ty)),
-            None => format!("{}: ?", self.names.val(val)),
-        }
+    pub(super) fn buf_ty(&self, buf: BufId) -> Option<Ty> {
+        self.kernel.bufs.get(buf).map(|b| b.ty)
+    }
+
+    /// `NAME ":" ty`, of the value that the statement defines.
+    pub(super) fn define(&mut self, val: ValId) -> String {
+        self.ty = self.val_ty(val);
+        self.elem = num_of(self.ty);
+        format!("{}: {}", self.names.val(val), self.ty.map_or("?".to_string(), ty_text))
     }
 
     fn kernel(&mut self, dialect: Dialect) {
@@ -292,8 +286,28 @@ impl Printer<'_> {
         }
     }
 
-    fn body(&mut self, head: &str, body: &[Stmt]) {
-        self.line(head);
+    fn stmt(&mut self, stmt: &Stmt) {
+        self.starts.push(self.line + 1);
+        statements::print(stmt, self);
+        if !self.text.is_empty() {
+            let text = std::mem::take(&mut self.text);
+            self.line(&text);
+        }
+    }
+
+    /// Adds a word, or a part, to the line.
+    pub(super) fn word(&mut self, text: &str) {
+        let before = self.text.is_empty() || self.text.ends_with('@') || self.text.ends_with("..");
+        if !before && !text.is_empty() && !text.starts_with(['[', ',', ':']) && text != ".." {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
+    }
+
+    /// Prints the line so far, and the statements of its body.
+    pub(super) fn body(&mut self, body: &[Stmt]) {
+        let head = std::mem::take(&mut self.text) + &std::mem::take(&mut self.comment);
+        self.line(&head);
         self.indent += 1;
         if body.is_empty() {
             self.line("pass");
@@ -302,186 +316,46 @@ impl Printer<'_> {
         self.indent -= 1;
     }
 
-    fn stmt(&mut self, stmt: &Stmt) {
-        self.starts.push(self.line + 1);
-        match stmt {
-            Stmt::Let { dst, op, args } => {
-                let text = format!("{} = {}", self.declared(*dst), self.scalar_op(*dst, *op, args));
-                self.line(&text);
-            }
-            Stmt::Index { dst, ix } => {
-                let text = format!("{} = index {}", self.declared(*dst), self.ix(ix));
-                self.line(&text);
-            }
-            Stmt::Test { dst, mask } => {
-                let text = format!("{} = test {}", self.declared(*dst), self.mask(mask));
-                self.line(&text);
-            }
-            Stmt::Load { dst, mem, mask, other, order, site } => {
-                let mut text = format!("{} = load {}{}", self.declared(*dst), self.mem(mem), self.mask_clause(mask));
-                if let Some(other) = other {
-                    text += &format!(" else {}", self.opnd(other, num_of(self.ty(*dst))));
-                }
-                text += &self.tail(*order, *site);
-                self.line(&text);
-            }
-            Stmt::Store { mem, value, mask, order, site } => {
-                let value = self.opnd(value, Some(mem.elem));
-                let text =
-                    format!("store {} = {value}{}{}", self.mem(mem), self.mask_clause(mask), self.tail(*order, *site));
-                self.line(&text);
-            }
-            Stmt::Prefetch { mem } => {
-                let text = format!("prefetch {}", self.mem(mem));
-                self.line(&text);
-            }
-            Stmt::Read { dst, buf, idx } => {
-                let text = format!("{} = {}", self.declared(*dst), self.element(*buf, idx));
-                self.line(&text);
-            }
-            Stmt::Write { buf, idx, value } => {
-                let expected = num_of(self.kernel.bufs.get(*buf).map(|b| b.ty));
-                let text = format!("{} = {}", self.element(*buf, idx), self.opnd(value, expected));
-                self.line(&text);
-            }
-            Stmt::Local { buf } => {
-                let text = format!("local {}", self.buf_decl(*buf));
-                self.line(&text);
-            }
-            Stmt::For(l) => {
-                let from =
-                    self.kernel.axes.get(l.axis).and_then(Axis::place).map_or(String::new(), |at| format!("  # {at}"));
-                let head = self.for_head(l) + &from;
-                self.body(&head, &l.body);
-            }
-            Stmt::Loop { body } => self.body("loop:", body),
-            Stmt::Break => self.line("break"),
-            Stmt::Continue => self.line("continue"),
-            Stmt::Return => self.line("return"),
-            Stmt::If { cond, then, els } => {
-                let head = format!("if {}:", self.opnd(cond, Some(DType::I1)));
-                self.body(&head, then);
-                if !els.is_empty() {
-                    self.body("else:", els);
-                }
-            }
-            Stmt::Rmw { dst, op, mem, value, mask, order, site } => {
-                let text = format!(
-                    "{} = atomic {} {}, {}{}{}",
-                    self.declared(*dst),
-                    word_of(&RMWS, op),
-                    self.mem(mem),
-                    self.opnd(value, Some(mem.elem)),
-                    self.mask_clause(mask),
-                    self.tail(*order, *site)
-                );
-                self.line(&text);
-            }
-            Stmt::Cas { dst, mem, cmp, value, mask, order, site } => {
-                let text = format!(
-                    "{} = cas {}, {}, {}{}{}",
-                    self.declared(*dst),
-                    self.mem(mem),
-                    self.opnd(cmp, Some(mem.elem)),
-                    self.opnd(value, Some(mem.elem)),
-                    self.mask_clause(mask),
-                    self.tail(*order, *site)
-                );
-                self.line(&text);
-            }
-            Stmt::Print { format, args, site } => {
-                let mut text = format!("print {}", quote(format));
-                for arg in args {
-                    text += ", ";
-                    text += &match arg {
-                        PrintArg::Scalar(opnd) => self.opnd(opnd, None),
-                        PrintArg::Buf(buf) => self.names.buf(*buf),
-                    };
-                }
-                text += &self.site(*site);
-                self.line(&text);
-            }
-            Stmt::Assert { cond, message, site } => {
-                let cond = self.opnd(cond, Some(DType::I1));
-                let text = format!("assert {cond}, {}{}", quote(message), self.site(*site));
-                self.line(&text);
-            }
-            Stmt::GlobalAddr { dst, global } => {
-                let name = self.globals.get(*global as usize).cloned().unwrap_or_else(|| format!("?{global}"));
-                let text = format!("{} = global @{name}", self.declared(*dst));
-                self.line(&text);
-            }
-            Stmt::Alloca { dst, bytes, align, site } => {
-                let text = format!("{} = alloca {bytes} align {align}{}", self.declared(*dst), self.site(*site));
-                self.line(&text);
-            }
-            Stmt::Stage { buf, filled, body } => {
-                let head = format!("stage {}{}:", self.buf_decl(*buf), filled.suffix());
-                self.body(&head, body);
-            }
+    /// The name of a loop's axis; where it comes from is said at the end of the line.
+    pub(super) fn open(&mut self, axis: AxisId) -> String {
+        let from = self.kernel.axes.get(axis).and_then(Axis::place);
+        self.comment = from.map_or(String::new(), |at| format!("  # {at}"));
+        self.names.axis(axis)
+    }
+
+    pub(super) fn global(&self, global: u32) -> String {
+        self.globals.get(global as usize).cloned().unwrap_or_else(|| format!("?{global}"))
+    }
+
+    /// The argument of a print statement.
+    pub(super) fn shown(&self, arg: &PrintArg) -> String {
+        match arg {
+            PrintArg::Scalar(opnd) => self.opnd(opnd, None),
+            PrintArg::Buf(buf) => self.names.buf(*buf),
         }
     }
 
-    fn role(&self, axes: &[AxisId]) -> String {
+    /// One axis, or several in brackets.
+    pub(super) fn role(&self, axes: &[AxisId]) -> String {
         match axes {
-            [only] => self.names.axis(*only).to_string(),
-            all => format!("({})", all.iter().map(|a| self.names.axis(*a).to_string()).collect::<Vec<_>>().join(", ")),
+            [only] => self.names.axis(*only),
+            all => format!("({})", list(all, |a| self.names.axis(*a))),
         }
     }
 
-    fn for_head(&self, l: &For) -> String {
-        let mut text =
-            format!("for {} in {}..{}", self.names.axis(l.axis), self.range_end(&l.lo), self.range_end(&l.hi));
-        if !l.step.is_const(1) {
-            text += &format!(" step {}", self.ix(&l.step));
-        }
-        text += match l.kind {
-            LoopKind::Free => ": free",
-            LoopKind::Reduce => ": reduce",
-            LoopKind::Serial => ": serial",
+    pub(super) fn combine(&self, c: &Combine) -> String {
+        let CombineOp::Scalar { op, identity } = c.op;
+        let dtype = c.accs.first().and_then(|b| num_of(self.buf_ty(*b)));
+        let from = match dtype {
+            Some(d) => const_text(d, identity),
+            None => format!("0x{identity:x}"),
         };
-        if l.place != Place::None {
-            text += &format!(" {}", place_text(l.place));
-        }
-        if let Some(c) = &l.combine {
-            let CombineOp::Scalar { op, identity } = c.op;
-            let dtype = c.accs.first().and_then(|b| num_of(self.kernel.bufs.get(*b).map(|b| b.ty)));
-            let from = match dtype {
-                Some(d) => const_text(d, identity),
-                None => format!("0x{identity:x}"),
-            };
-            let class = dtype.map_or(Class::Any, Class::of);
-            let accs = list(&c.accs, |b| self.names.buf(*b));
-            text += &format!(" combine {}({accs}) from {from}", spell(op, class));
-            if c.ways != 1 {
-                text += &format!(" x {}", c.ways);
-            }
-        }
-        if let Some(s) = &l.stream {
-            text += &format!(
-                " stream score={} value={} greatest={} total={} acc={}",
-                self.names.val(s.score),
-                self.names.val(s.value),
-                self.names.buf(s.greatest),
-                self.names.buf(s.total),
-                self.names.buf(s.acc),
-            );
-        }
-        if let Some(c) = &l.contraction {
-            text += &format!(
-                " contraction m={} n={} k={} a={} b={} acc={}",
-                self.role(&c.m),
-                self.role(&c.n),
-                self.role(&c.k),
-                self.names.val(c.a),
-                self.names.val(c.b),
-                self.names.buf(c.acc)
-            );
-        }
-        text
+        let accs = list(&c.accs, |b| self.names.buf(*b));
+        let ways = if c.ways == 1 { String::new() } else { format!(" x {}", c.ways) };
+        format!("combine {}({accs}) from {from}{ways}", spell(op, class_of(dtype.map(Ty::Num))))
     }
 
-    fn buf_decl(&self, buf: BufId) -> String {
+    pub(super) fn buf_decl(&self, buf: BufId) -> String {
         let name = self.names.buf(buf);
         let Some(b) = self.kernel.bufs.get(buf) else { return format!("{name}: ?") };
         let mut text = format!("{name}: {}", ty_text(b.ty));
@@ -501,40 +375,26 @@ impl Printer<'_> {
         text
     }
 
-    fn element(&self, buf: BufId, idx: &[Ix]) -> String {
-        let name = self.names.buf(buf);
-        if idx.is_empty() { name } else { format!("{name}[{}]", list(idx, |ix| self.ix(ix))) }
-    }
-
-    fn mem(&self, mem: &Mem) -> String {
+    pub(super) fn mem(&self, mem: &Mem) -> String {
         let mut text = self.names.val(mem.base);
-        if self.ty(mem.base) != Some(Ty::Ptr(mem.elem)) {
+        if self.val_ty(mem.base) != Some(Ty::Ptr(mem.elem)) {
             text += &format!(" as {}", mem.elem);
         }
         text + &format!("[{}]", self.ix(&mem.index))
     }
 
-    fn tail(&self, order: Order, site: SiteId) -> String {
-        let order = if order == Order::Weak { String::new() } else { format!(" {}", word_of(&ORDERS, &order)) };
-        order + &self.site(site)
-    }
-
-    fn site(&self, site: SiteId) -> String {
+    pub(super) fn site(&self, site: SiteId) -> String {
         match self.kernel.sites.get(site) {
-            Some(s) if !s.op.is_empty() => format!(" !{}", name_or_quoted(&s.op)),
+            Some(s) if !s.op.is_empty() => format!("!{}", name_or_quoted(&s.op)),
             _ => String::new(),
         }
     }
 
-    fn mask_clause(&self, mask: &Mask) -> String {
-        if mask.is_always() { String::new() } else { format!(" where {}", self.mask(mask)) }
-    }
-
-    fn mask(&self, mask: &Mask) -> String {
+    pub(super) fn mask(&self, mask: &Mask) -> String {
         text::mask_text(mask, &self.names)
     }
 
-    fn opnd(&self, opnd: &Opnd, expected: Option<DType>) -> String {
+    pub(super) fn opnd(&self, opnd: &Opnd, expected: Option<DType>) -> String {
         match opnd {
             Opnd::Val(v) => self.names.val(*v),
             Opnd::Const { dtype, bits } => {
@@ -549,16 +409,15 @@ impl Printer<'_> {
         }
     }
 
-    fn opnd_ty(&self, opnd: &Opnd) -> Option<Ty> {
-        match opnd {
-            Opnd::Val(v) => self.ty(*v),
-            Opnd::Const { dtype, .. } => Some(Ty::Num(*dtype)),
-        }
+    /// The operation whose operands come next, and whose text they have in them.
+    pub(super) fn operation(&mut self, op: ScalarOp) -> String {
+        self.op = op;
+        String::new()
     }
 
-    fn scalar_op(&self, dst: ValId, op: ScalarOp, args: &[Opnd]) -> String {
-        let to = self.ty(dst);
-        let first = args.first().and_then(|a| self.opnd_ty(a));
+    pub(super) fn operands(&self, args: &[Opnd]) -> String {
+        let (op, to) = (self.op, self.ty);
+        let first = args.first().and_then(|a| self.kernel.opnd_ty(a));
         let arg = |i: usize| self.opnd(&args[i], op.untyped(i, to, first));
         let declared = class_of(to);
         let class = if op.is_comparison() { class_of(first) } else { declared };
@@ -579,11 +438,11 @@ impl Printer<'_> {
         format!("{}({})", spell(op, declared), args.join(", "))
     }
 
-    fn ix(&self, ix: &Ix) -> String {
+    pub(super) fn ix(&self, ix: &Ix) -> String {
         text::ix_text(ix, &self.names)
     }
 
-    fn range_end(&self, ix: &Ix) -> String {
+    pub(super) fn range_end(&self, ix: &Ix) -> String {
         text::end_text(ix, &self.names)
     }
 }

@@ -130,14 +130,7 @@ impl<'k> Resolver<'k> {
             Stmt::Read { buf, .. } | Stmt::Write { buf, .. } | Stmt::Local { buf } | Stmt::Stage { buf, .. } => {
                 s.bufs.get(*buf)
             }
-            Stmt::Load { site, .. }
-            | Stmt::Store { site, .. }
-            | Stmt::Rmw { site, .. }
-            | Stmt::Cas { site, .. }
-            | Stmt::Print { site, .. }
-            | Stmt::Assert { site, .. }
-            | Stmt::Alloca { site, .. } => s.sites.get(*site),
-            _ => None,
+            _ => s.sites.get(walk::site(stmt)?),
         }
     }
 

@@ -1,8 +1,10 @@
 //! `print` and `parse` are inverse on every construct, and `parse` answers any text.
 
 use super::ir::*;
+use super::names::RESERVED;
 use super::parse::{parse, parse_all};
 use super::print::{Dialect, print};
+use super::statements::{ROWS, Row};
 use crate::num::spell::sample_ops;
 use crate::num::{DType, ScalarOp};
 
@@ -189,12 +191,33 @@ fn malformed_text_is_refused_with_its_place() {
         ("loop kernel k():\n  x: i32 = 1\n  x: i32 = 2\n", "x: i32 = 2", "twice"),
         ("kernel k():\n", "kernel", "`loop kernel`"),
         ("loop kernel k():\n    break\n  break\n", "  break\n", "indentation"),
+        ("loop kernel k():\n  else:\n    break\n", "else", "expected a statement"),
+        ("loop kernel k():\n  q = 1\n", "q", "`q` is not defined"),
+        ("loop kernel k(p: ptr f32):\n  x: f32 = load(p[0])\n", "(p[0])", "expected a value"),
+        ("loop kernel k(p: ptr f32):\n  x: f32 = load p[0] if\n", "if", "end of the line"),
+        ("loop kernel k():\n  for i in 0..4: quick\n    pass\n", "quick", "`free`, `reduce` or `serial`"),
+        ("tile kernel k():\n  for i in 0..4: free vector(x)\n    pass\n", "x)", "a whole number"),
+        ("loop kernel k():\n  for i in 0..4: serial stream score=s\n    pass\n", "\n    pass", "`value`"),
+        (
+            "loop kernel k():\n  local c: f32\n  for i in 0..4: reduce contraction m=i n=i k=i a=x b=y acc=c\n    pass\n",
+            "x b=y",
+            "`x` is not defined",
+        ),
     ];
     for (text, at, message) in cases {
         let e = parse(text).unwrap_err();
         assert!(e.message.contains(message), "{text}: {}", e.message);
         let start = text.rfind(at).unwrap() as u32;
         assert_eq!(e.span.map(|s| s.start), Some(start), "{text}: {}", e.message);
+    }
+}
+
+/// No name begins a statement as a word of the table does.
+#[test]
+fn words_of_statements_are_reserved() {
+    let words = |row: &Row| row.head.first().or(row.next.get(1)).copied();
+    for word in ROWS.iter().filter_map(words) {
+        assert!(RESERVED.contains(&word), "{word}");
     }
 }
 

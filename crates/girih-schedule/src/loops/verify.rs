@@ -216,13 +216,6 @@ impl<'a> Verifier<'a> {
         self.kernel.vals.get(v).map(|v| v.ty)
     }
 
-    fn opnd_ty(&self, opnd: &Opnd) -> Option<Ty> {
-        match opnd {
-            Opnd::Val(v) => self.val_ty(*v),
-            Opnd::Const { dtype, .. } => Some(Ty::Num(*dtype)),
-        }
-    }
-
     /// Names: those that the statement mentions are visible, and those it defines are new. Returns false when ids are
     /// out of range, so that types cannot be checked.
     fn names(&mut self, stmt: &'a Stmt) -> bool {
@@ -312,6 +305,9 @@ impl<'a> Verifier<'a> {
         if !self.names(stmt) {
             return;
         }
+        if let Some(site) = walk::site(stmt) {
+            self.check(stmt, self.kernel.sites.get(site).is_some(), "unknown site");
+        }
         match stmt {
             Stmt::Let { dst, op, args } => self.scalar(stmt, *dst, *op, args),
             Stmt::Index { dst, .. } => {
@@ -322,17 +318,17 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, self.val_ty(*dst) == Some(I1), "the value of a test must be an i1");
                 self.mask(stmt, mask);
             }
-            Stmt::Load { dst, mem, mask, other, site, .. } => {
+            Stmt::Load { dst, mem, mask, other, .. } => {
                 let ty = self.val_ty(*dst);
-                self.access(stmt, mem, mask, *site, ty);
+                self.access(stmt, mem, mask, ty);
                 if let Some(other) = other {
-                    let good = self.opnd_ty(other).zip(ty).is_some_and(|(o, t)| fits(other, o, t));
+                    let good = self.kernel.opnd_ty(other).zip(ty).is_some_and(|(o, t)| fits(other, o, t));
                     self.check(stmt, good, "the value for masked-off elements has another type");
                 }
             }
-            Stmt::Store { mem, value, mask, site, .. } => {
-                let ty = self.opnd_ty(value);
-                self.access(stmt, mem, mask, *site, ty);
+            Stmt::Store { mem, value, mask, .. } => {
+                let ty = self.kernel.opnd_ty(value);
+                self.access(stmt, mem, mask, ty);
             }
             Stmt::Read { dst, buf, idx } => {
                 self.element(stmt, *buf, idx);
@@ -342,7 +338,7 @@ impl<'a> Verifier<'a> {
             Stmt::Write { buf, idx, value } => {
                 self.element(stmt, *buf, idx);
                 let to = self.kernel.bufs.get(*buf).map(|b| b.ty);
-                let good = self.opnd_ty(value).zip(to).is_some_and(|(from, to)| fits(value, from, to));
+                let good = self.kernel.opnd_ty(value).zip(to).is_some_and(|(from, to)| fits(value, from, to));
                 self.check(stmt, good, "the value's type is not the buffer's");
             }
             Stmt::Local { buf } => self.space(stmt, *buf),
@@ -357,14 +353,14 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, good, "a free or reduce loop cannot be left");
             }
             Stmt::If { cond, then, els } => {
-                self.check(stmt, self.opnd_ty(cond) == Some(I1), "a condition must be an i1");
+                self.check(stmt, self.kernel.opnd_ty(cond) == Some(I1), "a condition must be an i1");
                 let around = self.around.last().copied().unwrap_or(Around::Block);
                 self.inner(stmt, then, around, &[]);
                 self.inner(stmt, els, around, &[]);
             }
-            Stmt::Rmw { dst, op, mem, value, mask, site, .. } => {
-                let ty = self.opnd_ty(value);
-                self.access(stmt, mem, mask, *site, ty);
+            Stmt::Rmw { dst, op, mem, value, mask, .. } => {
+                let ty = self.kernel.opnd_ty(value);
+                self.access(stmt, mem, mask, ty);
                 self.check(stmt, self.val_ty(*dst) == ty, "the old value must have the operand's type");
                 let good = match op {
                     RmwOp::AddF => mem.elem.is_float(),
@@ -373,17 +369,16 @@ impl<'a> Verifier<'a> {
                 };
                 self.check(stmt, good && mem.elem.bits() >= 8, "this atomic is not defined for these elements");
             }
-            Stmt::Cas { dst, mem, cmp, value, mask, site, .. } => {
-                let ty = self.opnd_ty(value);
-                self.access(stmt, mem, mask, *site, ty);
-                let good = self.val_ty(*dst) == ty && self.opnd_ty(cmp) == ty;
+            Stmt::Cas { dst, mem, cmp, value, mask, .. } => {
+                let ty = self.kernel.opnd_ty(value);
+                self.access(stmt, mem, mask, ty);
+                let good = self.val_ty(*dst) == ty && self.kernel.opnd_ty(cmp) == ty;
                 self.check(stmt, good, "the old, the compared and the new value must have the same type");
                 self.check(stmt, mem.elem.bits() >= 8, "this atomic is not defined for these elements");
             }
-            Stmt::Print { site, .. } => self.site(stmt, *site),
-            Stmt::Assert { cond, site, .. } => {
-                self.check(stmt, self.opnd_ty(cond) == Some(I1), "a condition must be an i1");
-                self.site(stmt, *site);
+            Stmt::Print { .. } => {}
+            Stmt::Assert { cond, .. } => {
+                self.check(stmt, self.kernel.opnd_ty(cond) == Some(I1), "a condition must be an i1");
             }
             Stmt::GlobalAddr { dst, global } => match self.kernel.globals.get(*global as usize) {
                 Some(g) => {
@@ -392,11 +387,10 @@ impl<'a> Verifier<'a> {
                 }
                 None => self.say(Some(stmt), "unknown global"),
             },
-            Stmt::Alloca { dst, align, site, .. } => {
+            Stmt::Alloca { dst, align, .. } => {
                 let good = matches!(self.val_ty(*dst), Some(Ty::Ptr(_)));
                 self.check(stmt, good, "the address of an alloca must be a pointer");
                 self.check(stmt, align.is_power_of_two(), "an alignment must be a power of two");
-                self.site(stmt, *site);
             }
             Stmt::Prefetch { mem } => {
                 self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot prefetch");
@@ -421,22 +415,17 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    fn site(&mut self, stmt: &Stmt, site: SiteId) {
-        self.check(stmt, self.kernel.sites.get(site).is_some(), "unknown site");
-    }
-
     fn mask(&mut self, stmt: &Stmt, mask: &Mask) {
         let good = mask.vals.iter().all(|v| self.val_ty(*v) == Some(I1));
         self.check(stmt, good, "the values of a mask must be i1");
     }
 
-    fn access(&mut self, stmt: &Stmt, mem: &Mem, mask: &Mask, site: SiteId, value: Option<Ty>) {
+    fn access(&mut self, stmt: &Stmt, mem: &Mem, mask: &Mask, value: Option<Ty>) {
         let good = matches!(self.val_ty(mem.base), Some(Ty::Ptr(_)));
         self.check(stmt, good, "the base of an access must be a pointer");
         let good = value.is_some_and(|ty| stored_as(ty, mem.elem));
         self.check(stmt, good, "the value's type is not that of the elements");
         self.mask(stmt, mask);
-        self.site(stmt, site);
     }
 
     fn element(&mut self, stmt: &Stmt, buf: BufId, idx: &[Ix]) {
@@ -684,7 +673,7 @@ impl<'a> Verifier<'a> {
         if args.len() != arity {
             return self.say(Some(stmt), format!("the operation must have {arity} operands"));
         }
-        let tys: Option<Vec<Ty>> = args.iter().map(|a| self.opnd_ty(a)).collect();
+        let tys: Option<Vec<Ty>> = args.iter().map(|a| self.kernel.opnd_ty(a)).collect();
         let (Some(tys), Some(to)) = (tys, self.val_ty(dst)) else { return };
         if !op.accepts(&tys, to) {
             self.say(Some(stmt), "the operation is not defined for these types");

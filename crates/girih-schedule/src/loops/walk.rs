@@ -1,170 +1,81 @@
 //! Queries and rewrites of statement trees that every pass over Loop IR and Tile IR needs.
 //!
-//! [`parts`] lists the parts of one statement itself (not its bodies), [`bodies`] its bodies; the rest is made of these
-//! two. Analyses: [`refs`] (the ids that a statement list defines and uses), [`buffer_uses`], [`effects`]. Rewrites:
+//! [`parts`] lists the parts of one statement itself (not its bodies), [`bodies`] its bodies, both by the table of
+//! [`super::statements`]; the rest is made of these two. Analyses: [`refs`] (the ids that a statement list defines and uses), [`buffer_uses`], [`effects`]. Rewrites:
 //! [`subst_axes`], [`subst_vals`], [`Renaming`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ir::*;
+use super::kinds::{Kind, Tested};
+pub use super::kinds::{Part, PartMut};
+use super::statements::{each, each_mut};
+use crate::base::work::look;
 
-macro_rules! walkers {
-    ($Part:ident, $parts:ident, $bodies:ident, $mask_parts:ident, $mem_parts:ident, $iter:ident, [$($mt:tt)?]) => {
-        /// One part that a statement mentions.
-        #[derive(Debug)]
-        pub enum $Part<'a> {
-            DefVal(&'a $($mt)? ValId),
-            /// A value used as such: the base of a memory access, a mask's value.
-            UseVal(&'a $($mt)? ValId),
-            Opnd(&'a $($mt)? Opnd),
-            Ix(&'a $($mt)? Ix),
-            DefAxis(&'a $($mt)? AxisId),
-            /// An axis a contraction names.
-            RoleAxis(&'a $($mt)? AxisId),
-            /// A value a contraction names.
-            RoleVal(&'a $($mt)? ValId),
-            /// A buffer that a combine, a contraction or a register tile names.
-            RoleBuf(&'a $($mt)? BufId),
-            DefBuf(&'a $($mt)? BufId),
-            ReadBuf(&'a $($mt)? BufId),
-            WriteBuf(&'a $($mt)? BufId),
-        }
-
-        fn $mask_parts<'a>(mask: &'a $($mt)? Mask, f: &mut dyn FnMut($Part<'a>)) {
-            for cond in mask.conds.$iter() {
-                f($Part::Ix(& $($mt)? cond.lhs));
-                f($Part::Ix(& $($mt)? cond.rhs));
-            }
-            for val in mask.vals.$iter() {
-                f($Part::UseVal(val));
-            }
-        }
-
-        fn $mem_parts<'a>(mem: &'a $($mt)? Mem, f: &mut dyn FnMut($Part<'a>)) {
-            f($Part::UseVal(& $($mt)? mem.base));
-            f($Part::Ix(& $($mt)? mem.index));
-        }
-
-        /// The values, axes, buffers and expressions that the statement itself mentions, uses before definitions; its
-        /// bodies are not entered.
-        pub fn $parts<'a>(stmt: &'a $($mt)? Stmt, f: &mut dyn FnMut($Part<'a>)) {
-            crate::base::work::look();
-            match stmt {
-                Stmt::Let { dst, args, .. } => {
-                    for arg in args.$iter() {
-                        f($Part::Opnd(arg));
-                    }
-                    f($Part::DefVal(dst));
-                }
-                Stmt::Index { dst, ix } => {
-                    f($Part::Ix(ix));
-                    f($Part::DefVal(dst));
-                }
-                Stmt::Test { dst, mask } => {
-                    $mask_parts(mask, f);
-                    f($Part::DefVal(dst));
-                }
-                Stmt::Load { dst, mem, mask, other, .. } => {
-                    $mem_parts(mem, f);
-                    $mask_parts(mask, f);
-                    if let Some(other) = other {
-                        f($Part::Opnd(other));
-                    }
-                    f($Part::DefVal(dst));
-                }
-                Stmt::Store { mem, value, mask, .. } => {
-                    $mem_parts(mem, f);
-                    f($Part::Opnd(value));
-                    $mask_parts(mask, f);
-                }
-                Stmt::Read { dst, buf, idx } => {
-                    f($Part::ReadBuf(buf));
-                    for ix in idx.$iter() {
-                        f($Part::Ix(ix));
-                    }
-                    f($Part::DefVal(dst));
-                }
-                Stmt::Write { buf, idx, value } => {
-                    for ix in idx.$iter() {
-                        f($Part::Ix(ix));
-                    }
-                    f($Part::Opnd(value));
-                    f($Part::WriteBuf(buf));
-                }
-                Stmt::Local { buf } => f($Part::DefBuf(buf)),
-                Stmt::For(l) => {
-                    f($Part::Ix(& $($mt)? l.lo));
-                    f($Part::Ix(& $($mt)? l.hi));
-                    f($Part::Ix(& $($mt)? l.step));
-                    f($Part::DefAxis(& $($mt)? l.axis));
-                    if let Some(combine) = & $($mt)? l.combine {
-                        for acc in combine.accs.$iter() {
-                            f($Part::RoleBuf(acc));
-                        }
-                    }
-                    if let Some(c) = & $($mt)? l.contraction {
-                        for axes in [& $($mt)? c.m, & $($mt)? c.n, & $($mt)? c.k] {
-                            for axis in axes.$iter() {
-                                f($Part::RoleAxis(axis));
-                            }
-                        }
-                        f($Part::RoleVal(& $($mt)? c.a));
-                        f($Part::RoleVal(& $($mt)? c.b));
-                        f($Part::RoleBuf(& $($mt)? c.acc));
-                    }
-                    if let Some(s) = & $($mt)? l.stream {
-                        f($Part::RoleVal(& $($mt)? s.score));
-                        f($Part::RoleVal(& $($mt)? s.value));
-                        for buf in [& $($mt)? s.greatest, & $($mt)? s.total, & $($mt)? s.acc] {
-                            f($Part::RoleBuf(buf));
-                        }
-                    }
-                }
-                Stmt::Loop { .. } | Stmt::Break | Stmt::Continue | Stmt::Return => {}
-                Stmt::If { cond, .. } => f($Part::Opnd(cond)),
-                Stmt::Rmw { dst, mem, value, mask, .. } => {
-                    $mem_parts(mem, f);
-                    f($Part::Opnd(value));
-                    $mask_parts(mask, f);
-                    f($Part::DefVal(dst));
-                }
-                Stmt::Cas { dst, mem, cmp, value, mask, .. } => {
-                    $mem_parts(mem, f);
-                    f($Part::Opnd(cmp));
-                    f($Part::Opnd(value));
-                    $mask_parts(mask, f);
-                    f($Part::DefVal(dst));
-                }
-                Stmt::Print { args, .. } => {
-                    for arg in args.$iter() {
-                        match arg {
-                            PrintArg::Scalar(opnd) => f($Part::Opnd(opnd)),
-                            PrintArg::Buf(buf) => f($Part::ReadBuf(buf)),
-                        }
-                    }
-                }
-                Stmt::Assert { cond, .. } => f($Part::Opnd(cond)),
-                Stmt::GlobalAddr { dst, .. } | Stmt::Alloca { dst, .. } => f($Part::DefVal(dst)),
-                Stmt::Stage { buf, .. } => f($Part::DefBuf(buf)),
-                Stmt::Prefetch { mem } => $mem_parts(mem, f),
-            }
-        }
-
-        /// The statement's bodies, in order of the text.
-        pub fn $bodies(stmt: & $($mt)? Stmt) -> Vec<& $($mt)? Vec<Stmt>> {
-            crate::base::work::look();
-            match stmt {
-                Stmt::For(l) => vec![& $($mt)? l.body],
-                Stmt::Loop { body } | Stmt::Stage { body, .. } => vec![body],
-                Stmt::If { then, els, .. } => vec![then, els],
-                _ => Vec::new(),
-            }
-        }
-    };
+/// The values, axes, buffers and expressions that the statement itself mentions, uses before definitions; its bodies are not
+/// entered.
+pub fn parts<'s>(stmt: &'s Stmt, f: &mut dyn FnMut(Part<'s>)) {
+    look();
+    each(stmt, &mut |part| match part {
+        Part::Mask(mask) => Tested::parts(mask, &mut |part| f(part)),
+        Part::Site(_) | Part::Body(_) => {}
+        part => f(part),
+    });
 }
 
-walkers!(Part, parts, bodies, mask_parts, mem_parts, iter, []);
-walkers!(PartMut, parts_mut, bodies_mut, mask_parts_mut, mem_parts_mut, iter_mut, [mut]);
+/// The same to change, in order of the text.
+pub fn parts_mut<'s>(stmt: &'s mut Stmt, f: &mut dyn FnMut(PartMut<'s>)) {
+    look();
+    each_mut(stmt, &mut |part| match part {
+        PartMut::Mask(mask) => Tested::parts_mut(mask, &mut |part| f(part)),
+        PartMut::Site(_) | PartMut::Body(_) => {}
+        part => f(part),
+    });
+}
+
+/// The statement's bodies, in order of the text.
+pub fn bodies(stmt: &Stmt) -> Vec<&Vec<Stmt>> {
+    look();
+    let mut out = vec![];
+    each(stmt, &mut |part| out.extend(if let Part::Body(body) = part { Some(body) } else { None }));
+    out
+}
+
+/// The same to change.
+pub fn bodies_mut(stmt: &mut Stmt) -> Vec<&mut Vec<Stmt>> {
+    look();
+    let mut out = vec![];
+    each_mut(stmt, &mut |part| out.extend(if let PartMut::Body(body) = part { Some(body) } else { None }));
+    out
+}
+
+fn find<'s, T>(stmt: &'s Stmt, f: impl Fn(Part<'s>) -> Option<T>) -> Option<T> {
+    let mut found = None;
+    each(stmt, &mut |part| found = found.take().or(f(part)));
+    found
+}
+
+/// The value the statement defines.
+pub fn def(stmt: &Stmt) -> Option<ValId> {
+    find(stmt, |part| if let Part::DefVal(v) = part { Some(*v) } else { None })
+}
+
+/// The statement's mask.
+pub fn mask(stmt: &Stmt) -> Option<&Mask> {
+    find(stmt, |part| if let Part::Mask(mask) = part { Some(mask) } else { None })
+}
+
+/// The statement's mask, to change.
+pub fn mask_mut(stmt: &mut Stmt) -> Option<&mut Mask> {
+    let mut found = None;
+    each_mut(stmt, &mut |part| found = if let PartMut::Mask(mask) = part { Some(mask) } else { found.take() });
+    found
+}
+
+/// The source operation of a statement that can trap, print or be reported.
+pub fn site(stmt: &Stmt) -> Option<SiteId> {
+    find(stmt, |part| if let Part::Site(site) = part { Some(*site) } else { None })
+}
 
 /// Every statement, before its bodies.
 pub fn visit<'a>(body: &'a [Stmt], f: &mut dyn FnMut(&'a Stmt)) {
@@ -226,46 +137,6 @@ pub fn visit_bodies_mut(body: &mut Vec<Stmt>, f: &mut dyn FnMut(&mut Vec<Stmt>))
     f(body);
 }
 
-/// The value the statement defines.
-pub fn def(stmt: &Stmt) -> Option<ValId> {
-    match stmt {
-        Stmt::Let { dst, .. }
-        | Stmt::Index { dst, .. }
-        | Stmt::Test { dst, .. }
-        | Stmt::Load { dst, .. }
-        | Stmt::Read { dst, .. }
-        | Stmt::Rmw { dst, .. }
-        | Stmt::Cas { dst, .. }
-        | Stmt::GlobalAddr { dst, .. }
-        | Stmt::Alloca { dst, .. } => Some(*dst),
-        _ => None,
-    }
-}
-
-/// The statement's mask.
-pub fn mask(s: &Stmt) -> Option<&Mask> {
-    match s {
-        Stmt::Test { mask, .. }
-        | Stmt::Load { mask, .. }
-        | Stmt::Store { mask, .. }
-        | Stmt::Rmw { mask, .. }
-        | Stmt::Cas { mask, .. } => Some(mask),
-        _ => None,
-    }
-}
-
-/// The statement's mask, to change.
-pub fn mask_mut(s: &mut Stmt) -> Option<&mut Mask> {
-    match s {
-        Stmt::Test { mask, .. }
-        | Stmt::Load { mask, .. }
-        | Stmt::Store { mask, .. }
-        | Stmt::Rmw { mask, .. }
-        | Stmt::Cas { mask, .. } => Some(mask),
-        _ => None,
-    }
-}
-
 /// Calls `f` on every value the statement itself reads (operands, masks, index expressions, bases); roles excluded.
 pub fn each_use(stmt: &Stmt, f: &mut dyn FnMut(ValId)) {
     parts(stmt, &mut |part| match part {
@@ -278,6 +149,20 @@ pub fn each_use(stmt: &Stmt, f: &mut dyn FnMut(ValId)) {
         }),
         _ => {}
     });
+}
+
+/// The positions of the statements of a list that some values are computed by, in order.
+pub fn slice<'a>(list: impl DoubleEndedIterator<Item = &'a Stmt> + ExactSizeIterator, of: &[ValId]) -> Vec<usize> {
+    let mut wanted: BTreeSet<ValId> = of.iter().copied().collect();
+    let mut out = vec![];
+    for (at, s) in list.enumerate().rev() {
+        if def(s).is_some_and(|v| wanted.contains(&v)) {
+            each_use(s, &mut |v| _ = wanted.insert(v));
+            out.push(at);
+        }
+    }
+    out.reverse();
+    out
 }
 
 /// The values, axes and buffers that a statement list defines and uses, bodies included.
@@ -447,6 +332,11 @@ pub fn subst_axes(body: &mut [Stmt], f: &mut dyn FnMut(AxisId) -> Option<Ix>) {
     map_ixs(body, &mut |ix| *ix = ix.subst_axes(f));
 }
 
+/// Replaces uses of one axis.
+pub fn subst_axis(body: &mut [Stmt], axis: AxisId, by: &Ix) {
+    subst_axes(body, &mut |a| (a == axis).then(|| by.clone()));
+}
+
 /// Replaces uses of values by operands: in operands, and as values of masks, bases and index expressions where the
 /// operand is a value or an integer constant. A constant cannot stand as a base; there the use stays.
 pub fn subst_vals(body: &mut [Stmt], f: &mut dyn FnMut(ValId) -> Option<Opnd>) {
@@ -534,6 +424,7 @@ impl Renaming {
                 PartMut::Opnd(Opnd::Const { .. }) => {}
                 PartMut::DefAxis(a) | PartMut::RoleAxis(a) => axis(a),
                 PartMut::DefBuf(b) | PartMut::ReadBuf(b) | PartMut::WriteBuf(b) | PartMut::RoleBuf(b) => buf(b),
+                PartMut::Mask(_) | PartMut::Site(_) | PartMut::Body(_) => {}
                 PartMut::Ix(ix) => {
                     *ix = ix.replace_leaves(&mut |leaf| match leaf {
                         Ix::Axis(a) => self.axes.get(a).map(|a| Ix::Axis(*a)),

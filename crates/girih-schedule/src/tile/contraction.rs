@@ -10,8 +10,6 @@
 //!       acc[i, j] <- %a * %b + acc[i, j]
 //! ```
 
-use std::collections::BTreeSet;
-
 use super::edit::const_trip;
 use super::primitives::{LoopRef, Names, look};
 use super::rules::site_of_loop;
@@ -197,7 +195,7 @@ impl Nest<'_> {
                 continue;
             }
             let [Opnd::Val(x), Opnd::Val(y), ..] = &args[..] else { continue };
-            let (sx, sy) = (slice(body, *x), slice(body, *y));
+            let (sx, sy) = (walk::slice(body.iter(), &[*x]), walk::slice(body.iter(), &[*y]));
             let has = |s: &[usize], v: ValId| s.iter().any(|&i| defines(&body[i], v));
             let (left, right) = (Operand { value: *x, slice: sx }, Operand { value: *y, slice: sy });
             if has(&left.slice, self.roles.a) && has(&right.slice, self.roles.b) {
@@ -209,20 +207,6 @@ impl Nest<'_> {
         }
         Err("its product is not of its two operands")
     }
-}
-
-/// The positions of the statements that `v` is computed by.
-fn slice(body: &[Stmt], v: ValId) -> Vec<usize> {
-    let mut wanted = BTreeSet::from([v]);
-    let mut out = Vec::new();
-    for (at, s) in body.iter().enumerate().rev() {
-        if wanted.iter().any(|&w| defines(s, w)) {
-            walk::each_use(s, &mut |v| _ = wanted.insert(v));
-            out.push(at);
-        }
-    }
-    out.reverse();
-    out
 }
 
 fn defines(s: &Stmt, v: ValId) -> bool {
@@ -239,10 +223,7 @@ pub struct TileShape {
 
 /// The element type of a buffer, when it holds numbers.
 pub fn num_type(kernel: &Kernel, buf: BufId) -> Option<DType> {
-    match kernel.bufs.get(buf)?.ty {
-        Ty::Num(d) => Some(d),
-        Ty::Ptr(_) => None,
-    }
+    kernel.bufs.get(buf)?.ty.num()
 }
 
 impl Nest<'_> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine;
-use crate::index::{Facts, Poly};
+use crate::index::{Facts, Poly, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
@@ -45,6 +45,12 @@ pub fn place_axes(body: &[Stmt], by: &BTreeMap<AxisId, Ix>, extents: &BTreeMap<A
         }
     });
     copy
+}
+
+/// Replaces an axis, and makes all index expressions simple.
+pub fn put_axis(body: &mut [Stmt], axis: AxisId, at: &Ix, facts: &Facts) {
+    walk::subst_axis(body, axis, at);
+    walk::map_ixs(body, &mut |ix| *ix = simplify(ix, facts));
 }
 
 /// True if the statement only makes a value (so that it may be dropped if nothing uses it).
@@ -186,6 +192,16 @@ pub fn can_be_off(kernel: &Kernel, least: u32, body: &[Stmt]) -> bool {
 /// `dst = value`.
 pub fn copy_of(dst: ValId, value: Opnd) -> Stmt {
     Stmt::Let { dst, op: ScalarOp::Copy, args: vec![value] }
+}
+
+/// A value where conditions hold, and a constant elsewhere: what stands there is no term of a sum. With the statements that make it.
+pub fn padded(kernel: &mut Kernel, conds: Vec<Cond>, value: ValId, name: &str, other: Opnd) -> (ValId, [Stmt; 2]) {
+    let ty = kernel.vals[value].ty;
+    let on = kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "in".into() });
+    let padded = kernel.vals.push(Val { ty, name: name.into() });
+    let args = vec![Opnd::Val(on), Opnd::Val(value), other];
+    let test = Stmt::Test { dst: on, mask: Mask { conds, vals: vec![] } };
+    (padded, [test, Stmt::Let { dst: padded, op: ScalarOp::Select, args }])
 }
 
 /// A free loop `for axis in 0..hi` around a body.

@@ -415,7 +415,7 @@ mod tests {
     fn each_number_belongs_to_something() {
         let estimates = ["blocking", "contraction", "cost", "l2_reuse", "matrix", "warp_rows"];
         let rules = OF_KERNELS.iter().map(|(rule, _)| rule.name).chain(OF_PLANS.iter().map(|(rule, _)| rule.name));
-        let words = primitives::words().chain(primitives::model::ALL.iter().copied());
+        let words = primitives::words().chain(primitives::model::words());
         let known: Vec<&str> = rules.chain(words).collect();
         for n in ALL {
             assert!(estimates.contains(&n.of) || known.contains(&n.of), "{}", n.of);

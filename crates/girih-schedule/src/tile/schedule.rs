@@ -314,7 +314,7 @@ fn entry(line: &str) -> Result<Option<Does>, String> {
         _ => {}
     }
     let line = Line::parse(line).unwrap_or_else(|| Err("expected a step".into()))?;
-    let words = || primitives::words().chain(model::ALL.iter().copied());
+    let words = || primitives::words().chain(model::words());
     if words().any(|word| word == line.word) {
         return Ok(Some(Does::Step(line)));
     }

@@ -300,32 +300,39 @@ pub fn refusals(name: &str, loops: &str, ctx: &Context) -> Vec<String> {
     log.skipped.into_iter().map(|(site, why)| format!("{site}: {why}")).collect()
 }
 
-/// The page of schedules has the forms and meanings of the table. `BLESS=1` writes them anew.
+/// The page of schedules has the forms and meanings of the tables. `BLESS=1` writes them anew.
 #[test]
 fn the_page_of_schedules_has_every_form() {
-    use super::primitives::{FORMS, words};
+    use super::primitives::{self, model};
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schedule.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let (before, _) = page.split_once("## Primitives of a kernel\n").unwrap();
-    let docs: Vec<String> = FORMS.iter().flat_map(|row| row.docs).map(|line| line.trim().to_string()).collect();
+    let (before, rest) = page.split_once("| step | meaning |\n").unwrap();
+    let between = rest.split_once("\n\n").unwrap().1.split_once("| step | meaning |\n").unwrap().0;
+    let of_plans = forms(model::FORMS.iter().flat_map(|row| row.docs), &model::words().collect::<Vec<_>>());
+    let of_kernels = forms(primitives::FORMS.iter().flat_map(|row| row.docs), &primitives::words().collect::<Vec<_>>());
+    let want = format!("{before}{of_plans}\n{between}{of_kernels}");
+    if std::env::var_os("BLESS").is_some() {
+        return std::fs::write(path, &want).unwrap();
+    }
+    assert!(page == want, "docs/schedule.md is stale; BLESS=1 writes it anew");
+}
+
+/// The descriptions of steps as a table of Markdown.
+#[cfg(test)]
+fn forms<'a>(docs: impl Iterator<Item = &'a &'a str>, words: &[&str]) -> String {
     // A line that begins with the word of a primitive has a form; the others go on.
     let mut rows: Vec<String> = vec![];
-    for line in docs {
+    for line in docs.map(|line| line.trim()) {
         let word = line.strip_prefix('`').and_then(|l| l.split([' ', '`']).next());
         match (line.split_once(": "), rows.last_mut()) {
-            (Some((form, meaning)), _) if words().any(|w| Some(w) == word) => {
+            (Some((form, meaning)), _) if word.is_some_and(|word| words.contains(&word)) => {
                 rows.push(format!("| {form} | {meaning}"))
             }
             (_, Some(last)) => *last += &format!(" {line}"),
             _ => panic!("{line}"),
         }
     }
-    let rows = rows.join(" |\n");
-    let want = format!("{before}## Primitives of a kernel\n\n| step | meaning |\n|---|---|\n{rows} |\n");
-    if std::env::var_os("BLESS").is_some() {
-        return std::fs::write(path, &want).unwrap();
-    }
-    assert!(page == want, "docs/schedule.md is stale; BLESS=1 writes it anew");
+    format!("| step | meaning |\n|---|---|\n{} |\n", rows.join(" |\n"))
 }
 
 #[test]

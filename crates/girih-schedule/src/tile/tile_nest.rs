@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::{self, Stride};
 use super::edit;
-use crate::index::{Cmp, Cond, Facts, Mask, Poly, simplify};
+use super::primitives::split::Pieces;
+use crate::index::{Cond, Facts, Mask, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
@@ -33,10 +34,7 @@ impl Sum<'_> {
 }
 
 fn number(kernel: &Kernel, val: ValId) -> Option<DType> {
-    match kernel.vals.get(val)?.ty {
-        Ty::Num(dtype) => Some(dtype),
-        Ty::Ptr(_) => None,
-    }
+    kernel.vals.get(val)?.ty.num()
 }
 
 /// The value that a conversion to a wider type made this value from, and the conversion; `None` if it was not made so.
@@ -139,16 +137,7 @@ impl<'a> OpenNest<'a> {
 
 /// The statements of a list that some values are computed by, in order.
 pub fn slice<'a>(list: &[&'a Stmt], of: &[ValId]) -> Vec<&'a Stmt> {
-    let mut wanted: BTreeSet<ValId> = of.iter().copied().collect();
-    let mut out = vec![];
-    for s in list.iter().rev() {
-        if walk::def(s).is_some_and(|v| wanted.contains(&v)) {
-            walk::each_use(s, &mut |v| _ = wanted.insert(v));
-            out.push(*s);
-        }
-    }
-    out.reverse();
-    out
+    walk::slice(list.iter().copied(), of).into_iter().map(|at| list[at]).collect()
 }
 
 /// Returns the slice with its assertions: the assertions about values that the slice computes, and every assertion for which `also`
@@ -222,25 +211,13 @@ impl Side {
         by.extend(self.axes.iter().map(|a| a.0).zip(position.unravel(&extents)));
     }
 
-    /// How many blocks there are.
-    pub fn blocks(&self, facts: &Facts) -> Ix {
-        simplify(&Ix::ceil_div(self.extent.clone(), Ix::Const(self.block as i64)), facts)
-    }
-
-    /// A position in a block as one along the whole.
-    pub fn at(&self, block: Ix, within: AxisId) -> Ix {
-        Ix::add(Ix::mul(block, Ix::Const(self.block as i64)), Ix::Axis(within))
+    /// Its blocks.
+    pub fn pieces(&self) -> Pieces {
+        Pieces::new(self.extent.clone(), self.block as i64)
     }
 
     pub fn known(&self) -> Option<u64> {
         self.extent.as_const().map(|n| n.max(0) as u64)
-    }
-
-    /// The condition that a position lies inside the extent; `None` where blocks divide it.
-    pub fn inside(&self, position: &Ix) -> Option<Cond> {
-        let (extent, block) = (Poly::expanded(&self.extent), i128::from(self.block));
-        let divides = extent.gcd(block) == block && extent.base % block == 0;
-        (!divides).then(|| Cond::new(position.clone(), Cmp::Lt, self.extent.clone()))
     }
 }
 
@@ -270,7 +247,7 @@ impl Frame {
                 side.split(position, &mut by);
             }
             let of = side.axes.iter().map(|a| a.0).collect::<BTreeSet<_>>();
-            conds.extend(side.inside(position).map(|c| (of, c)));
+            conds.extend(side.pieces().exists(position.clone()).map(|c| (of, c)));
         }
         Frame { by, conds, facts, positions }
     }
@@ -446,12 +423,9 @@ impl Build<'_> {
         if conds.is_empty() {
             return value;
         }
-        let on = self.kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "in".into() });
-        let name = self.kernel.vals.get(value).map_or(String::new(), |v| v.name.clone());
-        let padded = self.kernel.vals.push(Val { ty: Ty::Num(dtype), name });
-        list.push(Stmt::Test { dst: on, mask: Mask { conds, vals: vec![] } });
-        let args = vec![Opnd::Val(on), Opnd::Val(value), Opnd::Const { dtype, bits: 0 }];
-        list.push(Stmt::Let { dst: padded, op: ScalarOp::Select, args });
+        let name = self.kernel.vals[value].name.clone();
+        let (padded, made) = edit::padded(self.kernel, conds, value, &name, Opnd::Const { dtype, bits: 0 });
+        list.extend(made);
         padded
     }
 

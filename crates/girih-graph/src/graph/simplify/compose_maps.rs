@@ -177,7 +177,7 @@ fn map(
 
 /// An expression over the positions of a tensor, where those are `coords`.
 fn read_at(ix: &Ix, coords: &[Ix]) -> Ix {
-    ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned())
+    ix.at_coords(coords)
 }
 
 /// Returns true if each element is read at its own position, of a tensor with the same shape.

@@ -31,20 +31,12 @@ old element, nothing reads the old value later in the body, and nothing reads th
 };
 
 fn run(kernel: &Kernel, _: &Assumptions, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = kernel.clone();
-    let mut body = std::mem::take(&mut kernel.body);
-    let applied = log.applied.len();
-    lists(&kernel, &mut body, log);
-    kernel.body = body;
-    (log.applied.len() > applied).then_some(kernel)
+    super::rewritten(kernel, log, |kernel, body, log| {
+        walk::visit_bodies_mut(body, &mut |body| list(kernel, body, log));
+    })
 }
 
-fn lists(kernel: &Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
-    for s in body.iter_mut() {
-        for inner in walk::bodies_mut(s) {
-            lists(kernel, inner, log);
-        }
-    }
+fn list(kernel: &Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
     if !body.iter().any(|s| copy(kernel, s).is_some()) {
         return;
     }

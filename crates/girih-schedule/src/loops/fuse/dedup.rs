@@ -30,40 +30,36 @@ for j:                                   e = a + b
 };
 
 fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = kernel.clone();
-    let mut body = std::mem::take(&mut kernel.body);
-    let roots = Roots::of(&kernel, &body);
-    let roles = walk::contractions(&body).flat_map(|(_, c)| [c.a, c.b]).collect();
-    let mut d = Dedup {
-        kernel: &kernel,
-        assume: *assume,
-        roots,
-        roles,
-        table: FxHashMap::default(),
-        scopes: vec![Vec::new()],
-        epoch: 0,
-        buffers: BTreeMap::new(),
-        stores: BTreeMap::new(),
-        replaced: BTreeMap::new(),
-        asserted: 0,
-    };
-    d.list(&mut body);
-    let asserted = d.asserted;
-    let replaced = std::mem::take(&mut d.replaced);
-    let roles = std::mem::take(&mut d.roles);
-    if !replaced.is_empty() {
-        log.applied(format!("{} repeated values", replaced.len()));
-        replace(&mut body, &replaced);
-    }
-    if asserted > 0 {
-        log.applied(format!("{asserted} repeated assertions"));
-    }
-    let moved = hoist(&mut body, &roles);
-    if moved > 0 {
-        log.applied(format!("{moved} values moved out of loops"));
-    }
-    kernel.body = body;
-    (!replaced.is_empty() || asserted > 0 || moved > 0).then_some(kernel)
+    super::rewritten(kernel, log, |kernel, body, log| {
+        let roots = Roots::of(kernel, body);
+        let roles = walk::contractions(body).flat_map(|(_, c)| [c.a, c.b]).collect();
+        let mut d = Dedup {
+            kernel,
+            assume: *assume,
+            roots,
+            roles,
+            table: FxHashMap::default(),
+            scopes: vec![Vec::new()],
+            epoch: 0,
+            buffers: BTreeMap::new(),
+            stores: BTreeMap::new(),
+            replaced: BTreeMap::new(),
+            asserted: 0,
+        };
+        d.list(body);
+        let Dedup { asserted, replaced, roles, .. } = d;
+        if !replaced.is_empty() {
+            log.applied(format!("{} repeated values", replaced.len()));
+            replace(body, &replaced);
+        }
+        if asserted > 0 {
+            log.applied(format!("{asserted} repeated assertions"));
+        }
+        let moved = hoist(body, &roles);
+        if moved > 0 {
+            log.applied(format!("{moved} values moved out of loops"));
+        }
+    })
 }
 
 /// The computation of a statement, with its operands numbered.

@@ -34,20 +34,12 @@ the amount changes.",
 };
 
 fn run(kernel: &Kernel, _: &Assumptions, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = kernel.clone();
-    let mut body = std::mem::take(&mut kernel.body);
-    let applied = log.applied.len();
-    list(&mut kernel, &mut body, log);
-    kernel.body = body;
-    (log.applied.len() > applied).then_some(kernel)
+    super::rewritten(kernel, log, |kernel, body, log| {
+        walk::visit_bodies_mut(body, &mut |body| list(kernel, body, log));
+    })
 }
 
 fn list(kernel: &mut Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
-    for s in body.iter_mut() {
-        for inner in walk::bodies_mut(s) {
-            list(kernel, inner, log);
-        }
-    }
     let local = |s: &Stmt| match s {
         Stmt::Local { buf } if may_be_derived(kernel.bufs[*buf].ty) => Some(*buf),
         _ => None,

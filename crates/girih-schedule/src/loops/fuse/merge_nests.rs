@@ -30,13 +30,10 @@ a buffer, or possibly overlapping memory, of the other, and where the loop would
 };
 
 fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = kernel.clone();
-    let mut body = std::mem::take(&mut kernel.body);
-    let roots = Roots::of(&kernel, &body);
-    let applied = log.applied.len();
-    Merge { kernel: &kernel, assume: *assume, roots, log }.list(&mut body);
-    kernel.body = body;
-    (log.applied.len() > applied).then_some(kernel)
+    super::rewritten(kernel, log, |kernel, body, log| {
+        let roots = Roots::of(kernel, body);
+        Merge { kernel, assume: *assume, roots, log }.list(body);
+    })
 }
 
 struct Merge<'a> {
@@ -168,7 +165,7 @@ fn indexed_by(body: &[Stmt], buf: BufId, axis: AxisId, out: &mut Vec<Vec<usize>>
 /// The second loop gets the first one's body in front.
 fn join(first: &mut For, second: &mut For) {
     let mut rest = std::mem::take(&mut second.body);
-    walk::subst_axes(&mut rest, &mut |a| (a == second.axis).then_some(Ix::Axis(first.axis)));
+    walk::subst_axis(&mut rest, second.axis, &Ix::Axis(first.axis));
     second.axis = first.axis;
     second.body = std::mem::take(&mut first.body);
     second.body.append(&mut rest);

@@ -30,9 +30,9 @@ mod results_tests;
 #[cfg(test)]
 mod tests;
 
-use super::ir::Kernel;
+use super::ir::{Kernel, Stmt};
 use crate::base::launch::Assumptions;
-use crate::base::rule::Rules;
+use crate::base::rule::{Log, Rules};
 
 /// The rules of Loop IR. Fusion and promotion enable each other, so the list runs more than once.
 pub fn rules() -> Rules<Kernel, Assumptions> {
@@ -47,4 +47,17 @@ pub fn rules() -> Rules<Kernel, Assumptions> {
         &simplify::RULE,
     ];
     Rules { letter: 'l', first: 1, rounds: 4, list, record: false }
+}
+
+/// The kernel with its body rewritten; `None` where that notes nothing in the log.
+fn rewritten(
+    kernel: &Kernel,
+    log: &mut Log,
+    rewrite: impl FnOnce(&mut Kernel, &mut Vec<Stmt>, &mut Log),
+) -> Option<Kernel> {
+    let (mut kernel, applied) = (kernel.clone(), log.applied.len());
+    let mut body = std::mem::take(&mut kernel.body);
+    rewrite(&mut kernel, &mut body, log);
+    kernel.body = body;
+    (log.applied.len() > applied).then_some(kernel)
 }

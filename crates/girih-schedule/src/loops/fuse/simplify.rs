@@ -163,7 +163,7 @@ impl Simplify<'_> {
                 let jumps = f.kind == LoopKind::Serial && leaves(&f.body);
                 if once && !jumps && !self.role_axes.contains(&f.axis) && f.contraction.is_none() {
                     let lo = f.lo.clone();
-                    walk::subst_axes(&mut f.body, &mut |a| (a == f.axis).then(|| lo.clone()));
+                    walk::subst_axis(&mut f.body, f.axis, &lo);
                     out.append(&mut f.body);
                 } else if !f.body.is_empty() {
                     out.push(Stmt::For(f));

@@ -34,14 +34,10 @@ conversion that feeds a contraction.",
 };
 
 fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = kernel.clone();
-    let mut body = std::mem::take(&mut kernel.body);
-    let applied = log.applied.len();
-    let mut outer = Vec::new();
-    let roots = Roots::of(&kernel, &body);
-    Splicer { kernel: &mut kernel, assume: *assume, log, roots, once: false }.list(&mut body, &mut outer);
-    kernel.body = body;
-    (log.applied.len() > applied).then_some(kernel)
+    super::rewritten(kernel, log, |kernel, body, log| {
+        let roots = Roots::of(kernel, body);
+        Splicer { kernel, assume: *assume, log, roots, once: false }.list(body, &mut Vec::new());
+    })
 }
 
 const MAX_REPEATED_OPS: usize = 16;

@@ -1,11 +1,12 @@
 //! Memory: pointers, atomics, globals, and views dissolved into index expressions and conditions.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::{Lift, Lifted, Result1, Tensor, bug, dtype_of, int_attr, konst, operand, result};
 use crate::cuda_tile::ir::{Attr, AttrKey, Op, Opcode, Padding, TensorViewType, TileViewType, Type, ValueId, ViewKind};
 use crate::index::{Cmp, Cond, Ix, Mask};
-use crate::loops::ir::{LoopKind, Mem, Opnd, Order, RmwOp, Stmt, Ty};
+use crate::loops::ir::{LoopKind, Mem, Opnd, Order, RmwOp, SiteId, Stmt, Ty};
 use crate::num::DType;
 use crate::num::convert::from_f64;
 use crate::num::op::Rounding;
@@ -15,6 +16,14 @@ fn rmw_op(op: &Op) -> Result1<RmwOp> {
         Some(Attr::Mode(mode)) => Ok(*mode),
         _ => Err(bug("an atomic without a mode", op.span)),
     }
+}
+
+/// The memory that an operation accesses.
+enum At<'o> {
+    /// A tile of pointers, and the mask of its lanes.
+    Pointers(ValueId, Option<ValueId>),
+    /// The tile of a view that these indices (unsigned) name.
+    View(Rc<Tensor>, Rc<TileViewType>, Cow<'o, [ValueId]>),
 }
 
 impl Lift<'_> {
@@ -56,41 +65,56 @@ impl Lift<'_> {
         Ok(())
     }
 
-    // Tiles of pointers.
+    // Accesses, of tiles of pointers and of tiles of views.
+
+    /// The memory element of an access at an index of its tile, and the mask under which it takes place.
+    fn access(&mut self, at: &At<'_>, idx: &[Ix], op: &Op) -> Result1<(Mem, Mask)> {
+        match at {
+            At::Pointers(pointer, mask) => self.pointee(*pointer, *mask, idx, op),
+            At::View(tensor, view, indices) => self.element(tensor, view, indices, idx),
+        }
+    }
+
+    /// The tile of a view that indices name.
+    fn tile_of_view<'o>(&mut self, view: ValueId, indices: &'o [ValueId], op: &Op) -> Result1<At<'o>> {
+        let (tensor, view) = self.view(view)?;
+        self.check_tile(&tensor, &view, indices, op)?;
+        Ok(At::View(tensor, view, indices.into()))
+    }
 
     /// The memory element an address names, and the mask of its lane.
     fn pointee(&mut self, pointer: ValueId, mask: Option<ValueId>, idx: &[Ix], op: &Op) -> Result1<(Mem, Mask)> {
         let elem = dtype_of(self.elem(pointer)?);
         let Opnd::Val(base) = self.at(pointer, idx)? else { return Err(bug("a constant address", op.span)) };
-        let mut lanes = Mask::default();
-        if let Some(m) = mask {
-            lanes = self.lane_mask(m, idx)?;
-        }
-        Ok((Mem { base, index: Ix::Const(0), elem }, lanes))
-    }
-    fn lane_mask(&mut self, mask: ValueId, idx: &[Ix]) -> Result1<Mask> {
-        let val = match self.at(mask, idx)? {
-            Opnd::Val(v) => v,
-            Opnd::Const { bits: 0, .. } => {
-                return Ok(Mask {
-                    conds: vec![Cond { lhs: Ix::Const(0), cmp: Cmp::Ne, rhs: Ix::Const(0) }],
-                    vals: vec![],
-                });
-            }
-            Opnd::Const { .. } => return Ok(Mask::default()),
+        let never = Cond { lhs: Ix::Const(0), cmp: Cmp::Ne, rhs: Ix::Const(0) };
+        let mask = match mask.map(|m| self.at(m, idx)).transpose()? {
+            Some(Opnd::Val(v)) => Mask { conds: vec![], vals: vec![v] },
+            Some(Opnd::Const { bits: 0, .. }) => Mask { conds: vec![never], vals: vec![] },
+            Some(Opnd::Const { .. }) | None => Mask::default(),
         };
-        Ok(Mask { conds: vec![], vals: vec![val] })
+        Ok((Mem { base, index: Ix::Const(0), elem }, mask))
     }
 
     pub(super) fn load_ptr(&mut self, op: &Op) -> Result1<()> {
-        let (pointer, mask, padding) = (operand(op, 0)?, op.operand(1), op.operand(2));
-        let (order, site) = (op.ordering(), self.site(op));
-        let loaded = result(op, 0)?;
+        let site = self.site(op);
+        self.load(op, site, &At::Pointers(operand(op, 0)?, op.operand(1)))
+    }
+
+    pub(super) fn load_view(&mut self, op: &Op) -> Result1<()> {
+        let site = self.site(op);
+        let at = self.tile_of_view(operand(op, 0)?, op.group(1), op)?;
+        self.load(op, site, &at)
+    }
+
+    fn load(&mut self, op: &Op, site: SiteId, at: &At<'_>) -> Result1<()> {
+        let (loaded, order) = (result(op, 0)?, op.ordering());
         let (ty, name) = (self.elem(loaded)?, self.name(loaded, "x"));
-        let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
-        self.define_in_order(loaded, kind, |l, idx| {
-            let (mem, mask) = l.pointee(pointer, mask, idx, op)?;
-            let other = padding.map(|p| l.at(p, idx)).transpose()?;
+        self.define_in_order(loaded, in_order(order), |l, idx| {
+            let (mem, mask) = l.access(at, idx, op)?;
+            let other = match at {
+                At::Pointers(..) => op.operand(2).map(|p| l.at(p, idx)).transpose()?,
+                At::View(_, view, _) => view.padding.map(|p| konst(mem.elem, padding_bits(p, mem.elem))),
+            };
             let dst = l.new_val(ty, &name);
             l.emit(Stmt::Load { dst, mem, mask, other, order, site });
             Ok(Opnd::Val(dst))
@@ -106,14 +130,38 @@ impl Lift<'_> {
     }
 
     pub(super) fn store_ptr(&mut self, op: &Op) -> Result1<()> {
-        let (pointer, value, mask) = (operand(op, 0)?, operand(op, 1)?, op.operand(2));
-        let (order, site) = (op.ordering(), self.site(op));
+        let site = self.site(op);
+        self.store(op, site, op.ordering(), &At::Pointers(operand(op, 0)?, op.operand(2)), operand(op, 1)?)
+    }
+
+    /// The groups of the view and the value are given; the third has the indices.
+    pub(super) fn store_view(&mut self, op: &Op, view: usize, value: usize) -> Result1<()> {
+        let site = self.site(op);
+        let at = self.tile_of_view(operand(op, view)?, op.group(2), op)?;
+        self.store(op, site, op.ordering(), &at, operand(op, value)?)
+    }
+
+    fn store(&mut self, op: &Op, site: SiteId, order: Order, at: &At<'_>, value: ValueId) -> Result1<()> {
+        self.update(op, in_order(order), at, value, |_, mem, mask, value| Stmt::Store { mem, value, mask, order, site })
+    }
+
+    /// Writes memory for each element of a value.
+    fn update(
+        &mut self,
+        op: &Op,
+        kind: LoopKind,
+        at: &At<'_>,
+        value: ValueId,
+        write: impl FnOnce(&mut Self, Mem, Mask, Opnd) -> Stmt,
+    ) -> Result1<()> {
         let shape = &self.tile_ty(value)?.shape;
-        let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
         self.nest(shape, kind, |l, idx| {
-            let (mem, mask) = l.pointee(pointer, mask, idx, op)?;
+            // The rows of a view are read behind the value, and addresses before it.
+            let early = matches!(at, At::Pointers(..)).then(|| l.access(at, idx, op)).transpose()?;
             let value = l.at(value, idx)?;
-            l.emit(Stmt::Store { mem, value, mask, order, site });
+            let (mem, mask) = early.map_or_else(|| l.access(at, idx, op), Ok)?;
+            let stmt = write(l, mem, mask, value);
+            l.emit(stmt);
             Ok(())
         })?;
         self.token(op, 0);
@@ -121,12 +169,12 @@ impl Lift<'_> {
     }
 
     pub(super) fn atomic_cas(&mut self, op: &Op) -> Result1<()> {
-        let (pointer, cmp, value, mask) = (operand(op, 0)?, operand(op, 1)?, operand(op, 2)?, op.operand(3));
+        let (at, cmp, value) = (At::Pointers(operand(op, 0)?, op.operand(3)), operand(op, 1)?, operand(op, 2)?);
         let (order, site) = (op.ordering(), self.site(op));
         let old = result(op, 0)?;
         let (ty, name) = (self.elem(old)?, self.name(old, "old"));
         self.define_in_order(old, LoopKind::Serial, |l, idx| {
-            let (mem, mask) = l.pointee(pointer, mask, idx, op)?;
+            let (mem, mask) = l.access(&at, idx, op)?;
             let (cmp, value) = (l.at(cmp, idx)?, l.at(value, idx)?);
             let dst = l.new_val(ty, &name);
             l.emit(Stmt::Cas { dst, mem, cmp, value, mask, order, site });
@@ -137,12 +185,12 @@ impl Lift<'_> {
     }
 
     pub(super) fn atomic_rmw(&mut self, op: &Op) -> Result1<()> {
-        let (pointer, value, mask) = (operand(op, 0)?, operand(op, 1)?, op.operand(2));
+        let (at, value) = (At::Pointers(operand(op, 0)?, op.operand(2)), operand(op, 1)?);
         let (order, site, rmw) = (op.ordering(), self.site(op), rmw_op(op)?);
         let old = result(op, 0)?;
         let (ty, name) = (self.elem(old)?, self.name(old, "old"));
         self.define_in_order(old, LoopKind::Serial, |l, idx| {
-            let (mem, mask) = l.pointee(pointer, mask, idx, op)?;
+            let (mem, mask) = l.access(&at, idx, op)?;
             let value = l.at(value, idx)?;
             let dst = l.new_val(ty, &name);
             l.emit(Stmt::Rmw { dst, op: rmw, mem, value, mask, order, site });
@@ -246,63 +294,19 @@ impl Lift<'_> {
         Ok((Mem { base: tensor.base, index, elem: tensor.elem }, mask))
     }
 
-    pub(super) fn load_view(&mut self, op: &Op) -> Result1<()> {
-        let (tensor, view) = self.view(operand(op, 0)?)?;
-        let indices = op.group(1);
-        let (order, site) = (op.ordering(), self.site(op));
-        let other = view.padding.map(|p| konst(tensor.elem, padding_bits(p, tensor.elem)));
-        let loaded = result(op, 0)?;
-        let name = self.name(loaded, "x");
-        let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
-        self.check_tile(&tensor, &view, indices, op)?;
-        self.define_in_order(loaded, kind, |l, idx| {
-            let (mem, mask) = l.element(&tensor, &view, indices, idx)?;
-            let dst = l.new_val(Ty::Num(tensor.elem), &name);
-            l.emit(Stmt::Load { dst, mem, mask, other, order, site });
-            Ok(Opnd::Val(dst))
-        })?;
-        self.token(op, 1);
-        Ok(())
-    }
-
-    /// The groups of the view and the value are given; the third has the indices.
-    pub(super) fn store_view(&mut self, op: &Op, view: usize, value: usize) -> Result1<()> {
-        let (indices, value) = (op.group(2), operand(op, value)?);
-        let (tensor, view) = self.view(operand(op, view)?)?;
-        let (order, site) = (op.ordering(), self.site(op));
-        let shape = &self.tile_ty(value)?.shape;
-        let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
-        self.check_tile(&tensor, &view, indices, op)?;
-        self.nest(shape, kind, |l, idx| {
-            let value = l.at(value, idx)?;
-            let (mem, mask) = l.element(&tensor, &view, indices, idx)?;
-            l.emit(Stmt::Store { mem, value, mask, order, site });
-            Ok(())
-        })?;
-        self.token(op, 0);
-        Ok(())
-    }
-
     /// The groups of the indices and the value are given.
     pub(super) fn reduce_view(&mut self, op: &Op, indices: usize, value: usize) -> Result1<()> {
-        let (tensor, view) = self.view(operand(op, 0)?)?;
-        let (indices, value) = (op.group(indices), operand(op, value)?);
-        let (order, site) = (op.ordering(), self.site(op));
+        let (value, order, site) = (operand(op, value)?, op.ordering(), self.site(op));
+        let (tensor, _) = self.view(operand(op, 0)?)?;
         let rmw = match op.opcode {
             Opcode::MultimemReduceViewTko => op.reduction().mode(tensor.elem),
             _ => rmw_op(op)?,
         };
-        let shape = &self.tile_ty(value)?.shape;
-        self.check_tile(&tensor, &view, indices, op)?;
-        self.nest(shape, LoopKind::Serial, |l, idx| {
-            let value = l.at(value, idx)?;
-            let (mem, mask) = l.element(&tensor, &view, indices, idx)?;
+        let at = self.tile_of_view(operand(op, 0)?, op.group(indices), op)?;
+        self.update(op, LoopKind::Serial, &at, value, |l, mem, mask, value| {
             let dst = l.new_val(Ty::Num(tensor.elem), "old");
-            l.emit(Stmt::Rmw { dst, op: rmw, mem, value, mask, order, site });
-            Ok(())
-        })?;
-        self.token(op, 0);
-        Ok(())
+            Stmt::Rmw { dst, op: rmw, mem, value, mask, order, site }
+        })
     }
 
     /// Rows (along `dim`) chosen by a tile of row numbers; the other dimensions start at the offsets.
@@ -310,10 +314,9 @@ impl Lift<'_> {
         let (value, tensor) = (operand(op, 0)?, self.tensor(operand(op, 1)?)?);
         let (rows, offsets) = (operand(op, 2)?, op.group(3));
         let dim = int_attr(op, AttrKey::Dim)? as usize;
-        let shape = self.tile_ty(value)?.shape.clone();
         let view = TileViewType {
             kind: ViewKind::GatherScatter { sparse_dim: dim as u32 },
-            tile: vec![1; shape.len()],
+            tile: vec![1; self.tile_ty(value)?.shape.len()],
             tensor: TensorViewType { elem: tensor.elem, shape: vec![], strides: vec![], ptr_attr: None },
             dim_map: vec![],
             padding: None,
@@ -324,15 +327,13 @@ impl Lift<'_> {
         }
         indices.insert(dim, rows);
         let site = self.site(op);
-        self.nest(&shape, LoopKind::Free, |l, idx| {
-            let value = l.at(value, idx)?;
-            let (mem, mask) = l.element(&tensor, &view, &indices, idx)?;
-            l.emit(Stmt::Store { mem, value, mask, order: Order::Weak, site });
-            Ok(())
-        })?;
-        self.token(op, 0);
-        Ok(())
+        self.store(op, site, Order::Weak, &At::View(tensor, Rc::new(view), indices.into()), value)
     }
+}
+
+/// The iterations of a nest of accesses with an order are not independent.
+fn in_order(order: Order) -> LoopKind {
+    if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial }
 }
 
 /// The tensor dimension that dimension `i` of a view's tiles walks.

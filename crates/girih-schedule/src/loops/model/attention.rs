@@ -76,7 +76,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     let key_axis = e.open("key", keys, LoopKind::Serial);
     let (key, here) = (Ix::Axis(key_axis), e.depth());
     let with_key = place(&at, Some(&key), None);
-    let subst = |c: &Ix| c.subst_axes(&mut |a| with_key.get(a.0 as usize).cloned());
+    let subst = |c: &Ix| c.at_coords(&with_key);
     let of_rows = |axes: &[usize]| {
         axes.iter().any(|d| inner_at.get(*d).is_some_and(|c| c.axes().iter().any(|a| p.m.contains(&(a.0 as usize)))))
     };
@@ -154,8 +154,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     }
     e.sources.insert(p.dot, Source::Local(acc, vec![n.clone()]));
     let dims = place(&at, None, Some(&n));
-    let coords: Vec<Ix> =
-        places.iter().map(|c| c.subst_axes(&mut |a| dims.get(a.0 as usize).cloned())).map(|c| e.simplify(&c)).collect();
+    let coords: Vec<Ix> = places.iter().map(|c| c.at_coords(&dims)).map(|c| e.simplify(&c)).collect();
     let value = e.demand(root, &coords)?;
     let origin = graph.def(root).map_or(crate::graph::OriginId(0), |(n, _)| n.origin);
     e.store(out, root, &coords, value, origin);

@@ -98,7 +98,7 @@ pub(super) fn through_maps(
         if !s.when.is_always() {
             break;
         }
-        let next: Vec<Ix> = s.coords.iter().map(|c| c.subst_axes(&mut |a| at.get(a.0 as usize).cloned())).collect();
+        let next: Vec<Ix> = s.coords.iter().map(|c| c.at_coords(&at)).collect();
         // Coordinates through maps that do not compose can double with each.
         if next.iter().map(Ix::size).sum::<usize>() > LONGEST {
             break;
@@ -267,7 +267,7 @@ fn stream(
                     .is_some_and(|(n, _)| matches!(n.op, Op::Elementwise(_) | Op::Reduce { op: ReduceOp::Dot, .. }));
                 if let Some((s, x)) = one.filter(|_| computed) {
                     inside.push(v);
-                    let at = s.coords.iter().map(|c| c.subst_axes(&mut |a| at.get(a.0 as usize).cloned()));
+                    let at = s.coords.iter().map(|c| c.at_coords(&at));
                     todo.push((x, at.collect()));
                 }
             }

@@ -45,8 +45,7 @@ pub(super) fn write(
         e.sources.insert(p.dot, Source::Local(acc, vec![]));
     }
     let origin = graph.def(root).map_or(crate::graph::OriginId(0), |(n, _)| n.origin);
-    let coords: Vec<Ix> =
-        places.iter().map(|p| p.subst_axes(&mut |a| at.get(a.0 as usize).cloned())).map(|c| e.simplify(&c)).collect();
+    let coords: Vec<Ix> = places.iter().map(|p| p.at_coords(&at)).map(|c| e.simplify(&c)).collect();
     let value = e.demand(root, &coords)?;
     e.store(out, root, &coords, value, origin);
     e.close_to(depth);
@@ -155,7 +154,7 @@ pub(super) fn load_of(e: &mut NestBuilder<'_>, arg: Arg, coords: &[Ix]) -> Resul
     let Some((node, _)) = graph.def(v) else { return Err(Refusal::new("an operand is missing")) };
     let Op::IndexMap(sources) = &node.op else { return e.demand(v, coords) };
     let Some(s) = sources.first() else { return Err(Refusal::new("a map of nothing")) };
-    let place = |ix: &Ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned());
+    let place = |ix: &Ix| ix.at_coords(coords);
     let conds = s.when.conds.iter().map(|c| Cond::new(place(&c.lhs), c.cmp, place(&c.rhs))).collect();
     e.mask = e.mask.and(&Mask { conds, vals: vec![] });
     let read: Vec<Ix> = s.coords.iter().map(&place).collect();

@@ -59,7 +59,7 @@ fn axes_at(
         }
     };
     let Some((node, _)) = graph.def(v).filter(|_| left > 0) else { return all(out) };
-    let place = |ix: &Ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned());
+    let place = |ix: &Ix| ix.at_coords(coords);
     let masked = |when: &Mask, out: &mut BTreeSet<usize>| {
         for c in &when.conds {
             out.extend(place(&c.lhs).axes().into_iter().map(|a| a.0 as usize));
@@ -113,7 +113,7 @@ fn reads(graph: &Graph, v: ValueId, coords: &[Ix]) -> Vec<Vec<Ix>> {
         };
         let Some((at, read)) = source else { break };
         let Some(Arg::Value(next)) = node.args.get(at) else { break };
-        coords = read.iter().map(|ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned())).collect();
+        coords = read.iter().map(|ix| ix.at_coords(&coords)).collect();
         if coords.iter().map(Ix::size).sum::<usize>() > super::fuse::LONGEST {
             break;
         }

@@ -108,6 +108,6 @@ fn merged(outer: &For, inner: &For, facts: &Facts, alone: bool) -> Option<For> {
     let mut f = inner.clone();
     f.hi = simplify(&Ix::mul(outer.hi.clone(), n.clone()), facts);
     let outer = outer.axis;
-    walk::subst_axes(&mut f.body, &mut |a| (a == outer).then_some(Ix::Const(0)));
+    walk::subst_axis(&mut f.body, outer, &Ix::Const(0));
     Some(f)
 }

@@ -234,16 +234,7 @@ fn scatter(
         }
     }
     let here = e.depth();
-    let mut to = vec![];
-    for (d, c) in at.iter().enumerate() {
-        to.push(match c {
-            Coord::Ix(ix) => ix.subst_axes(&mut |a| place.get(a.0 as usize).cloned()),
-            Coord::Arg(i) => {
-                let extent = shape.get(d).cloned().unwrap_or(Ix::Const(1));
-                e.index_operand(node, *i, &place, extent)?
-            }
-        });
-    }
+    let to = e.indexed(node, at, &place, &shape)?;
     let update = e.demand(updates, &place)?;
     let new = match fold_of_scatter(op) {
         None => update,

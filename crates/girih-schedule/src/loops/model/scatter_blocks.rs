@@ -293,7 +293,7 @@ impl Scatter<'_, '_> {
                 continue;
             }
             let ix = match c {
-                Coord::Ix(ix) => ix.subst_axes(&mut |a| place.get(a.0 as usize).cloned()),
+                Coord::Ix(ix) => ix.at_coords(place),
                 Coord::Arg(i) => {
                     let arg = self.node.args.get(*i as usize).copied().unwrap_or(Arg::Absent);
                     let zext = matches!(arg, Arg::Value(v) if self.e.graph.values[v].elem.unsigned);

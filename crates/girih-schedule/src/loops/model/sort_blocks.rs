@@ -25,7 +25,7 @@
 
 use super::builder::{NestBuilder, Result};
 use super::scan_sort_scatter::{first, open_rows};
-use super::sort_rows::{Rows, constant, val};
+use super::sort_rows::{self, Rows, constant, val};
 use crate::graph::ir::{Node, Op};
 use crate::graph::long_sorts::LONGEST;
 use crate::index::Ix;
@@ -90,13 +90,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Res
     }
     let i = Ix::Axis(e.open("i", Ix::Const(k), LoopKind::Free));
     let place = items[at].place(e, i.clone());
-    let (mut from, mut to) = (coords.clone(), coords);
-    (from[axis], to[axis]) = (val(place)?, i);
-    let own = e.demand(x, &from)?;
-    e.store(outs[0], node.results[0], &to, own, node.origin);
-    e.store(outs[1], node.results[1], &to, place, node.origin);
-    e.close_to(0);
-    Ok(true)
+    sort_rows::store(e, node, outs, coords, axis, i, place)
 }
 
 /// Numbers and the places of their elements.
@@ -297,13 +291,7 @@ fn merge(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], run: i64) -> Resu
     let at_first = e.define("place", DType::I64, at, |dst| Stmt::Index { dst, ix: from });
     let args = vec![second, at_second, at_first];
     let place = e.define("place", DType::I64, at, |dst| Stmt::Let { dst, op: ScalarOp::Select, args });
-    let mut to = coords.clone();
-    (coords[axis], to[axis]) = (val(place)?, i);
-    let own = e.demand(x, &coords)?;
-    e.store(outs[0], node.results[0], &to, own, node.origin);
-    e.store(outs[1], node.results[1], &to, place, node.origin);
-    e.close_to(0);
-    Ok(true)
+    sort_rows::store(e, node, outs, coords, axis, i, place)
 }
 
 impl Rows<'_, '_> {

@@ -61,9 +61,22 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Res
     let i = Ix::Axis(e.open("i", Ix::Const(k), LoopKind::Free));
     let here = e.depth();
     let place = places.read(e, &i, here);
+    store(e, node, outs, coords, axis, i, place)
+}
+
+/// Stores the element of a row that is the `i`th in order, and its place, and closes the loops.
+pub(super) fn store(
+    e: &mut NestBuilder<'_>,
+    node: &Node,
+    outs: &[ValId],
+    coords: Vec<Ix>,
+    axis: usize,
+    i: Ix,
+    place: Opnd,
+) -> Result<bool> {
     let (mut from, mut to) = (coords.clone(), coords);
     (from[axis], to[axis]) = (val(place)?, i);
-    let own = e.demand(x, &from)?;
+    let own = e.demand(first(node)?, &from)?;
     e.store(outs[0], node.results[0], &to, own, node.origin);
     e.store(outs[1], node.results[1], &to, place, node.origin);
     e.close_to(0);

@@ -43,7 +43,7 @@ impl<'a> Parser<'_, 'a> {
             (thing, span) => Self::wrong_kind(thing, span, "a loop axis"),
         }
     }
-    pub(super) fn buf(&mut self) -> Res<BufId> {
+    pub(in crate::loops) fn buf(&mut self) -> Res<BufId> {
         match self.lookup("a local buffer")? {
             (Thing::Buf(b), _) => Ok(b),
             (thing, span) => Self::wrong_kind(thing, span, "a local buffer"),
@@ -57,7 +57,7 @@ impl<'a> Parser<'_, 'a> {
         Ok(val)
     }
     /// Loops side by side may share an axis.
-    pub(super) fn define_axis(&mut self) -> Res<AxisId> {
+    pub(in crate::loops) fn define_axis(&mut self) -> Res<AxisId> {
         let (name, span) = self.new_name()?;
         match self.names.get(name) {
             Some(Thing::Axis(axis)) => Ok(*axis),
@@ -70,17 +70,11 @@ impl<'a> Parser<'_, 'a> {
         }
     }
     /// `NAME ":" ty ("[" INT,* "]" space?)?`; a buffer may be declared again, the same.
-    pub(super) fn define_buf(&mut self) -> Res<BufId> {
+    pub(in crate::loops) fn define_buf(&mut self) -> Res<BufId> {
         let (name, span) = self.new_name()?;
         self.c.punct(":")?;
         let ty = self.ty()?;
-        let mut shape = Vec::new();
-        if self.c.eat("[") {
-            self.items("]", |p| {
-                shape.push(p.number()?);
-                Ok(())
-            })?;
-        }
+        let shape = if self.c.eat("[") { self.items("]", Self::number)? } else { vec![] };
         let mut made = Buf::new(name, ty, shape);
         if self.c.eat_word("register") {
             self.c.punct("(")?;

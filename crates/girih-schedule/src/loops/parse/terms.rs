@@ -5,7 +5,6 @@ use crate::base::lines::{Tok, error};
 use crate::base::{Code, Diagnostic};
 use crate::index::text::{Tokens, launch_leaf, read_ix, read_mask};
 use crate::loops::ir::*;
-use crate::loops::print::ORDERS;
 use crate::num::DType;
 use crate::num::literal::parse_const;
 
@@ -59,7 +58,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    pub(super) fn opnd(&mut self, expected: Option<DType>) -> Res<Opnd> {
+    pub(in crate::loops) fn opnd(&mut self, expected: Option<DType>) -> Res<Opnd> {
         let raw = self.raw_opnd()?;
         self.resolve(raw, expected)
     }
@@ -72,7 +71,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    pub(super) fn mem(&mut self) -> Res<Mem> {
+    pub(in crate::loops) fn mem(&mut self) -> Res<Mem> {
         let span = self.c.span();
         let base = self.val()?;
         let elem = match self.kernel.vals.get(base).map(|v| v.ty) {
@@ -86,32 +85,22 @@ impl Parser<'_, '_> {
         Ok(Mem { base, index, elem })
     }
 
-    pub(super) fn tail(&mut self) -> Res<(Order, SiteId)> {
-        let ordered = matches!(self.c.tok(), Tok::Word(w) if ORDERS.iter().any(|(n, _)| n == w));
-        let order = if ordered { self.c.choice(&ORDERS, "a memory order")? } else { Order::Weak };
-        Ok((order, self.site()?))
-    }
-
-    pub(super) fn site(&mut self) -> Res<SiteId> {
+    pub(in crate::loops) fn site(&mut self) -> Res<SiteId> {
         let op = if self.c.eat("!") { self.name_or_string()? } else { String::new() };
         Ok(self.kernel.sites.push(Site { op, ..Site::default() }))
     }
 
-    pub(super) fn where_clause(&mut self) -> Res<Mask> {
-        if self.c.eat_word("where") { self.mask() } else { Ok(Mask::default()) }
-    }
-
-    pub(super) fn mask(&mut self) -> Res<Mask> {
+    pub(in crate::loops) fn mask(&mut self) -> Res<Mask> {
         read_mask(self)
     }
 
-    pub(super) fn ix(&mut self) -> Res<Ix> {
+    pub(in crate::loops) fn ix(&mut self) -> Res<Ix> {
         read_ix(self)
     }
 }
 
 impl Parser<'_, '_> {
-    pub(super) fn number<T: TryFrom<i128>>(&mut self) -> Res<T> {
+    pub(in crate::loops) fn number<T: TryFrom<i128>>(&mut self) -> Res<T> {
         let span = self.c.span();
         let minus = self.c.eat("-");
         let Tok::Number(n) = self.c.tok() else { return self.c.expected("a whole number") };
@@ -123,14 +112,15 @@ impl Parser<'_, '_> {
         Ok(value)
     }
     /// Items separated by commas, up to and including `close`.
-    pub(super) fn items(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Res<()>) -> Res<()> {
+    pub(in crate::loops) fn items<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Res<T>) -> Res<Vec<T>> {
+        let mut out = vec![];
         while !self.c.eat(close) {
-            item(self)?;
+            out.push(item(self)?);
             if !self.c.is_punct(close) {
                 self.c.punct(",")?;
             }
         }
-        Ok(())
+        Ok(out)
     }
 }
 

@@ -374,7 +374,7 @@ fn keep(kernel: &mut Kernel, f: &For, shared: &Shared) -> Result<Vec<Stmt>, Stri
     edit::drop_unused(&mut first);
     renaming.apply(&mut first);
     let axis = new_axis(kernel, inner.axis, "");
-    walk::subst_axes(&mut first, &mut |a| (a == inner.axis).then_some(Ix::Axis(axis)));
+    walk::subst_axis(&mut first, inner.axis, &Ix::Axis(axis));
 
     let mut rest = marked(&|at| !shared.once[at] || shared.again[at]);
     walk::map_ixs(&mut rest, &mut |ix| *ix = replace_pieces(ix, &by));

@@ -90,7 +90,7 @@ fn jammed(kernel: &mut Kernel, fold: &For, columns: &For, together: i64, kept: &
         let renaming = walk::Renaming::fresh(kernel, &columns.body);
         let mut copy = columns.body.clone();
         let place = Ix::Axis(group) * Ix::Const(together) + Ix::Const(row);
-        walk::subst_axes(&mut copy, &mut |a| (a == fold.axis).then(|| place.clone()));
+        walk::subst_axis(&mut copy, fold.axis, &place);
         renaming.apply(&mut copy);
         let mut known = BTreeMap::new();
         for s in copy {

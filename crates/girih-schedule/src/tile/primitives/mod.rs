@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `steps!` below has a row for each: its meaning, from which `docs/schedule.md` is made, its word, its [parts](part) in order of the
-//! text, and the call that changes a kernel. Two rows may have one word, the first of them with a condition on the line.
+//! text, and the call that changes a kernel. `model/` has a second table, for the kernels of a model together. Two rows may have one word, the first of them with a condition on the line.
 
 #[macro_use]
 mod part;
@@ -68,15 +68,18 @@ use crate::tile::Context;
 use blocks::Order;
 use fill::Engine;
 pub use line::{Line, LoopRef, find, look, look_where, loop_at};
-use part::{Reader, any_number, named, number};
-pub use script::{Names, Script, names_behind, names_of, run};
+use part::{Scope, any_number, named, number};
+pub use script::{Change, Names, Script, names_behind, names_of, run};
 use stage_read::{How, Side};
 use tensorize::Unit;
 
 /// The bytes of the buffers that a step makes, at most.
 const MOST_BYTES: u64 = 1 << 28;
 
-steps! { (kernel, ctx)
+steps! {
+    /// One change of a kernel's loops.
+    Step (kernel: &mut Kernel, ctx: &Context)
+
     /// `approximate LOOP, ..`: The GPU's special function unit computes the exponentials of a loop, which are rounded to
     /// few bits before they are used.
     "approximate" Approximate { loops: Vec<LoopRef> } => approximate::apply(kernel, ctx, loops);
@@ -270,16 +273,16 @@ steps! { (kernel, ctx)
         => windows::apply(kernel, ctx, *at, *together);
 }
 
-/// The word of every primitive, in the order of the alphabet.
-pub fn words() -> impl Iterator<Item = &'static str> + Clone {
-    FORMS.chunk_by(|a, b| a.word == b.word).filter_map(|forms| forms.first()).map(|row| row.word)
-}
-
 impl Step {
+    /// The step as text, in the names of the kernel that it is for.
+    pub fn line(&self, kernel: &Kernel) -> Line {
+        self.text(&Scope::new(kernel, &[]))
+    }
+
     /// The step that a line states of a kernel.
     pub fn read(line: &Line, kernel: &Kernel) -> Result<Step, String> {
         let Some(row) = FORMS.iter().find(|row| row.word == line.word && (row.has_form)(line)) else {
-            return Err(match model::ALL.contains(&line.word.as_str()) {
+            return Err(match model::words().any(|word| word == line.word) {
                 true => format!("`{}` is a step of the section `model`", line.word),
                 false => {
                     let known = suggestion("primitives", &line.word, words().chain(["policy"]));
@@ -287,10 +290,27 @@ impl Step {
                 }
             });
         };
-        let mut parts = Reader::new(line, kernel);
-        let step = (row.read)(&mut parts)?;
-        parts.end()?;
-        Ok(step)
+        row.step(line, &Scope::new(kernel, &[]))
+    }
+
+    /// Changes the kernel; gives the axes of the loops that the step makes. Where it refuses, the kernel is to be thrown away.
+    pub fn apply(&self, kernel: &mut Kernel, ctx: &Context) -> Result<Vec<AxisId>, String> {
+        let from = kernel.axes.len();
+        self.call(kernel, ctx)?;
+        Ok(kernel.axes.keys().skip(from).collect())
+    }
+}
+
+impl Change for Step {
+    type Of = Kernel;
+    fn said(&self, of: &Kernel) -> Line {
+        self.line(of)
+    }
+    fn attempt(&self, of: &mut Kernel, ctx: &Context) -> Result<(), String> {
+        let mut changed = of.clone();
+        self.apply(&mut changed, ctx)?;
+        *of = changed;
+        Ok(())
     }
 }
 

@@ -11,8 +11,8 @@
 use super::line::{LoopRef, replace};
 use crate::index::simplify;
 use crate::loops::ir::*;
-use crate::loops::walk;
 use crate::num::DType;
+use crate::tile::edit;
 
 pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
     let facts = kernel.facts();
@@ -24,8 +24,7 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
             let trips = Ix::floor_div(Ix::add(Ix::sub(f.hi.clone(), f.lo.clone()), Ix::Const(step - 1)), by());
             (out.lo, out.hi, out.step) = (Ix::Const(0), simplify(&trips, &facts), Ix::Const(1));
             let place = Ix::add(f.lo.clone(), Ix::mul(Ix::Axis(f.axis), by()));
-            walk::subst_axes(&mut out.body, &mut |axis| (axis == f.axis).then(|| place.clone()));
-            walk::map_ixs(&mut out.body, &mut |ix| *ix = simplify(ix, &facts));
+            edit::put_axis(&mut out.body, f.axis, &place, &facts);
             Ok(vec![Stmt::For(Box::new(out))])
         })?;
     }

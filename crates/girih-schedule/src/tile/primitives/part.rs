@@ -1,6 +1,6 @@
 //! The parts of a step, and the table of steps that is made of them.
 //!
-//! A part is a field of a [`Step`](super::Step): what a line names (loops, buffers, memory), what stands behind `by`, `to` or `as`
+//! A part is a field of a [`Step`](super::Step): what a line names (loops, buffers, memory, arrays), what stands behind `by`, `to` or `as`
 //! (numbers, words), or the names behind `->`. Its type says how it is read and written; what messages call it is said in the row.
 //! Numbers that follow each other have an `x` between them, and the word of a part that is true or not is its name: `unroll: bool`.
 
@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::line::{Line, LoopRef, look, memories};
 use crate::base::words::suggestion;
 use crate::loops::ir::*;
+use crate::loops::model::{ArrayId, StepArg};
 use crate::loops::print::Namer;
 use crate::loops::walk;
 use crate::num::DType;
@@ -54,10 +55,23 @@ pub trait Part: Sized {
     fn write(&self, w: &mut Writer<'_>, says: Says);
 }
 
+/// A kernel whose parts lines name, and the arguments of its parameters, if it is a model's.
+pub struct Scope<'a> {
+    kernel: &'a Kernel,
+    args: &'a [StepArg],
+    names: Namer<'a>,
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(kernel: &'a Kernel, args: &'a [StepArg]) -> Scope<'a> {
+        Scope { kernel, args, names: Namer::new(kernel) }
+    }
+}
+
 /// A line whose parts are read in order.
 pub struct Reader<'a> {
     line: &'a Line,
-    kernel: &'a Kernel,
+    scope: &'a Scope<'a>,
     /// The word before them: `by`, `to` or `as`.
     pub before: &'static str,
     /// The words behind it that no part has read.
@@ -69,9 +83,9 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(line: &'a Line, kernel: &'a Kernel) -> Reader<'a> {
+    pub fn new(line: &'a Line, scope: &'a Scope<'a>) -> Reader<'a> {
         let rest = line.by.iter().map(String::as_str).collect();
-        Reader { line, kernel, before: "by", rest, flags: vec![], counted: false, named: false }
+        Reader { line, scope, before: "by", rest, flags: vec![], counted: false, named: false }
     }
 
     /// The next word.
@@ -120,14 +134,14 @@ impl<'a> Reader<'a> {
 
 /// A line to which parts are added in order.
 pub struct Writer<'a> {
-    names: Namer<'a>,
+    scope: &'a Scope<'a>,
     pub line: Line,
     counted: bool,
 }
 
 impl<'a> Writer<'a> {
-    pub fn new(word: &str, kernel: &'a Kernel) -> Writer<'a> {
-        Writer { names: Namer::new(kernel), line: Line::new(word), counted: false }
+    pub fn new(word: &str, scope: &'a Scope<'a>) -> Writer<'a> {
+        Writer { scope, line: Line::new(word), counted: false }
     }
 
     /// Adds words behind `by`.
@@ -140,9 +154,9 @@ impl<'a> Writer<'a> {
 pub trait Target: Copy {
     /// What messages call one, and several.
     const WHAT: [&'static str; 2];
-    fn name(self, names: &Namer<'_>) -> String;
+    fn name(self, scope: &Scope<'_>) -> String;
     /// All of the kernel, by their names.
-    fn all(kernel: &Kernel, names: &Namer<'_>) -> BTreeMap<String, Self>;
+    fn all(scope: &Scope<'_>) -> BTreeMap<String, Self>;
     /// The one that a word names.
     fn find(all: &BTreeMap<String, Self>, word: &str) -> Result<Self, String> {
         let [one, several] = Self::WHAT;
@@ -158,15 +172,15 @@ pub trait Target: Copy {
 /// `j` is the first loop of the name, and `j:2` the second.
 impl Target for LoopRef {
     const WHAT: [&'static str; 2] = ["loop", "loops"];
-    fn name(self, names: &Namer<'_>) -> String {
-        let name = names.axis(self.axis);
+    fn name(self, scope: &Scope<'_>) -> String {
+        let name = scope.names.axis(self.axis);
         if self.nth == 0 { name } else { format!("{name}:{}", self.nth + 1) }
     }
     /// The last loop of each name.
-    fn all(kernel: &Kernel, names: &Namer<'_>) -> BTreeMap<String, Self> {
+    fn all(scope: &Scope<'_>) -> BTreeMap<String, Self> {
         let mut all = BTreeMap::new();
-        look(kernel, &mut |at, _| {
-            all.insert(names.axis(at.axis), at);
+        look(scope.kernel, &mut |at, _| {
+            all.insert(scope.names.axis(at.axis), at);
             true
         });
         all
@@ -185,22 +199,39 @@ impl Target for LoopRef {
 
 impl Target for BufId {
     const WHAT: [&'static str; 2] = ["buffer", "buffers"];
-    fn name(self, names: &Namer<'_>) -> String {
-        names.buf(self)
+    fn name(self, scope: &Scope<'_>) -> String {
+        scope.names.buf(self)
     }
-    fn all(kernel: &Kernel, names: &Namer<'_>) -> BTreeMap<String, Self> {
-        walk::refs(&kernel.body).bufs_defined.iter().map(|b| (names.buf(*b), *b)).collect()
+    fn all(scope: &Scope<'_>) -> BTreeMap<String, Self> {
+        walk::refs(&scope.kernel.body).bufs_defined.iter().map(|b| (scope.names.buf(*b), *b)).collect()
     }
 }
 
 /// Memory that a program takes for its block.
 impl Target for ValId {
     const WHAT: [&'static str; 2] = ["memory", "memories"];
-    fn name(self, names: &Namer<'_>) -> String {
-        names.val(self)
+    fn name(self, scope: &Scope<'_>) -> String {
+        scope.names.val(self)
     }
-    fn all(kernel: &Kernel, names: &Namer<'_>) -> BTreeMap<String, Self> {
-        memories(&kernel.body).into_iter().map(|v| (names.val(v), v)).collect()
+    fn all(scope: &Scope<'_>) -> BTreeMap<String, Self> {
+        memories(&scope.kernel.body).into_iter().map(|v| (scope.names.val(v), v)).collect()
+    }
+}
+
+/// An array of a model, by the name of the parameter that it is given for.
+impl Target for ArrayId {
+    const WHAT: [&'static str; 2] = ["array", "arrays"];
+    fn name(self, scope: &Scope<'_>) -> String {
+        let given = scope.args.iter().position(|arg| *arg == StepArg::Array(self));
+        let param = given.and_then(|at| scope.kernel.params.get(at));
+        param.map_or("?".to_string(), |param| scope.names.val(param.val))
+    }
+    fn all(scope: &Scope<'_>) -> BTreeMap<String, Self> {
+        let array = |(param, arg): (&Param, &StepArg)| match arg {
+            StepArg::Array(id) => Some((scope.names.val(param.val), *id)),
+            StepArg::Symbol(_) => None,
+        };
+        scope.kernel.params.iter().zip(scope.args).filter_map(array).collect()
     }
 }
 
@@ -210,11 +241,11 @@ impl<T: Target> Part for Vec<T> {
         if targets.len() < says.least as usize {
             return Err(format!("expected the name of a {} behind `{word}`", T::WHAT[0]));
         }
-        let all = T::all(r.kernel, &Namer::new(r.kernel));
+        let all = T::all(r.scope);
         targets.iter().map(|target| T::find(&all, target)).collect()
     }
     fn write(&self, w: &mut Writer<'_>, _: Says) {
-        w.line.targets = self.iter().map(|target| target.name(&w.names)).collect();
+        w.line.targets = self.iter().map(|target| target.name(w.scope)).collect();
     }
 }
 
@@ -323,60 +354,75 @@ impl Part for String {
 }
 
 /// How a line of one form is read, and what the page of schedules says of it.
-pub struct Row {
+pub struct Row<Step> {
     pub word: &'static str,
     /// Which lines with this word have the form.
     pub has_form: fn(&Line) -> bool,
-    pub read: fn(&mut Reader<'_>) -> Result<super::Step, String>,
+    pub read: fn(&mut Reader<'_>) -> Result<Step, String>,
     /// Lines of Markdown: a form in backticks, a colon, and its meaning, which may go on in the next line.
     pub docs: &'static [&'static str],
 }
 
+impl<Step> Row<Step> {
+    /// The step that a line of this form states.
+    pub fn step(&self, line: &Line, scope: &Scope<'_>) -> Result<Step, String> {
+        let mut parts = Reader::new(line, scope);
+        let step = (self.read)(&mut parts)?;
+        parts.end()?;
+        Ok(step)
+    }
+}
+
+/// `steps! { NAME (what a call takes) rows }`: the type of the steps, their forms and words, their text, and what each does.
 macro_rules! steps {
-    (($kernel:ident, $ctx:ident) $(
+    ($(#[$type_doc:meta])* $step:ident ($($arg:ident: $arg_ty:ty),+) $(
         $(#[doc = $doc:literal])+
         $word:literal $name:ident { $($field:ident: $ty:ty $(= $says:expr)?),+ } $(if $has_form:expr)? => $call:expr;
     )+) => {
-        /// One change of a kernel's loops.
+        $(#[$type_doc])*
         #[derive(Clone, PartialEq, Debug)]
-        pub enum Step {
+        pub enum $step {
             $( $(#[doc = $doc])+ $name { $($field: $ty),+ } ),+
         }
 
         /// The forms of all primitives, in the order of the alphabet.
-        pub const FORMS: &[part::Row] = &[$(
-            part::Row {
+        pub const FORMS: &[$crate::tile::primitives::part::Row<$step>] = &[$(
+            $crate::tile::primitives::part::Row {
                 word: $word,
                 has_form: steps!(@form $($has_form)?),
-                read: |r| Ok(Step::$name { $($field: part::Part::read(r, steps!(@says $field $($says)?))?),+ }),
+                read: |r| Ok($step::$name {
+                    $($field: $crate::tile::primitives::part::Part::read(r, steps!(@says $field $($says)?))?),+
+                }),
                 docs: &[$($doc),+],
             }
         ),+];
 
-        impl Step {
+        /// The word of every primitive, in the order of the alphabet.
+        pub fn words() -> impl Iterator<Item = &'static str> + Clone {
+            FORMS.chunk_by(|a, b| a.word == b.word).filter_map(|forms| forms.first()).map(|row| row.word)
+        }
+
+        impl $step {
             /// The step as text, in the names of the kernel that it is for.
-            pub fn line(&self, kernel: &Kernel) -> Line {
+            pub fn text(&self, scope: &$crate::tile::primitives::part::Scope<'_>) -> Line {
                 match self {
-                    $( Step::$name { $($field),+ } => {
-                        let mut w = part::Writer::new($word, kernel);
-                        $( part::Part::write($field, &mut w, steps!(@says $field $($says)?)); )+
+                    $( $step::$name { $($field),+ } => {
+                        let mut w = $crate::tile::primitives::part::Writer::new($word, scope);
+                        $( $crate::tile::primitives::part::Part::write($field, &mut w, steps!(@says $field $($says)?)); )+
                         w.line
                     } )+
                 }
             }
 
-            /// Changes the kernel; gives the axes of the loops that the step makes. Where it refuses, the kernel is to be thrown away.
-            pub fn apply(&self, $kernel: &mut Kernel, $ctx: &Context) -> Result<Vec<AxisId>, String> {
-                let from = $kernel.axes.len();
+            fn call(&self, $($arg: $arg_ty),+) -> Result<(), String> {
                 match self {
-                    $( Step::$name { $($field),+ } => $call?, )+
+                    $( $step::$name { $($field),+ } => $call, )+
                 }
-                Ok($kernel.axes.keys().skip(from).collect())
             }
         }
     };
     (@form) => { |_| true };
     (@form $has_form:expr) => { $has_form };
-    (@says $field:ident) => { part::Says { word: stringify!($field), ..part::number("", 1) } };
-    (@says $field:ident $says:expr) => { part::Says { word: stringify!($field), ..$says } };
+    (@says $field:ident) => { steps!(@says $field $crate::tile::primitives::part::number("", 1)) };
+    (@says $field:ident $says:expr) => { $crate::tile::primitives::part::Says { word: stringify!($field), ..$says } };
 }

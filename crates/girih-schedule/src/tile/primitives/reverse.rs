@@ -9,9 +9,8 @@
 //! for each iteration.
 
 use super::line::{LoopRef, replace};
-use crate::index::simplify;
 use crate::loops::ir::*;
-use crate::loops::walk;
+use crate::tile::edit;
 use crate::tile::tile_nest::check_bounds;
 
 pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
@@ -25,8 +24,7 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
             check_bounds(&[f])?;
             let mut out = f.clone();
             let place = Ix::sub(f.hi.clone(), Ix::add(Ix::Axis(f.axis), Ix::Const(1)));
-            walk::subst_axes(&mut out.body, &mut |axis| (axis == f.axis).then(|| place.clone()));
-            walk::map_ixs(&mut out.body, &mut |ix| *ix = simplify(ix, &facts));
+            edit::put_axis(&mut out.body, f.axis, &place, &facts);
             Ok(vec![Stmt::For(Box::new(out))])
         })?;
     }

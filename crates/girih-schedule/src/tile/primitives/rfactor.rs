@@ -40,7 +40,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, size: u32, names: &[String; 2]) -
         let at = pieces.at(axes[0], axes[1]);
         let [over, one] = pieces.loops(f, axes, &facts);
         let mut body = f.body.clone();
-        walk::subst_axes(&mut body, &mut |a| (a == f.axis).then(|| at.clone()));
+        walk::subst_axis(&mut body, f.axis, &at);
         let renaming = walk::Renaming { bufs: BTreeMap::from([(sum.acc, part)]), ..Default::default() };
         let mut inner = vec![Stmt::For(Box::new(For { body, ..one }))];
         renaming.apply(&mut inner);

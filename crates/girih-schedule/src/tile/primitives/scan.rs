@@ -414,7 +414,7 @@ impl Made<'_, '_> {
             let mut head: Vec<Stmt> = made.scan.head.iter().map(|s| (*s).clone()).collect();
             let idx = at(row, &[u.clone(), e.clone()]);
             head.push(Stmt::Write { buf: line, idx: idx.clone(), value: made.scan.element });
-            walk::subst_axes(&mut head, &mut |a| (a == f.axis).then(|| place(u, e)));
+            walk::subst_axis(&mut head, f.axis, &place(u, e));
             let none = vec![Stmt::Write { buf: line, idx, value: nothing }];
             made.inside(place(u, e), head, none)
         }));
@@ -452,7 +452,7 @@ impl Made<'_, '_> {
             let both = made.scan.head.iter().chain(&made.scan.tail);
             done.extend(both.map(|s| (*s).clone()));
             edit::drop_unused(&mut done);
-            walk::subst_axes(&mut done, &mut |a| (a == f.axis).then(|| place(u, e)));
+            walk::subst_axis(&mut done, f.axis, &place(u, e));
             made.inside(place(u, e), done, vec![])
         }));
         match several {

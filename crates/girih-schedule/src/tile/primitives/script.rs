@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{LoopRef, Step, find, look};
+use super::{Line, LoopRef, Step, find, look};
 use crate::base::rule::Log;
 use crate::loops::ir::*;
 use crate::tile::Context;
@@ -61,24 +61,36 @@ impl<'a> Script<'a> {
     }
 }
 
-/// What a rule does that chooses all its steps beforehand.
-pub fn run(
-    p: &Kernel,
+/// A step of a kernel, or of the kernels of a model.
+pub trait Change {
+    type Of: Clone;
+    /// The step as text, in the names of what it is for.
+    fn said(&self, of: &Self::Of) -> Line;
+    /// A step that is refused changes nothing.
+    fn attempt(&self, of: &mut Self::Of, ctx: &Context) -> Result<(), String>;
+}
+
+/// What a rule does that chooses all its steps beforehand. `None` where no step was made.
+pub fn run<C: Change>(
+    p: &C::Of,
     ctx: &Context,
     log: &mut Log,
-    policy: fn(&Kernel, &Context, &mut Log) -> Vec<Step>,
-) -> Option<Kernel> {
+    policy: fn(&C::Of, &Context, &mut Log) -> Vec<C>,
+) -> Option<C::Of> {
     let steps = policy(p, ctx, log);
-    if steps.is_empty() {
-        return None;
-    }
-    let mut script = Script::new(p, ctx, log);
-    for step in steps {
-        if let Err(why) = script.try_step(step) {
-            script.log.skipped("a step", why);
+    let mut out = (!steps.is_empty()).then(|| p.clone())?;
+    let mut changed = false;
+    for step in &steps {
+        let line = log.record.then(|| step.said(&out).to_string());
+        match step.attempt(&mut out, ctx) {
+            Ok(()) => {
+                log.steps.extend(line);
+                changed = true;
+            }
+            Err(why) => log.skipped("a step", why),
         }
     }
-    script.done()
+    changed.then_some(out)
 }
 
 /// The names that steps have for the loops of a kernel.

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use super::line::{LoopRef, replace};
-use crate::index::{Facts, simplify};
+use crate::index::{Facts, Poly, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::edit;
@@ -43,9 +43,10 @@ impl Pieces {
         Ix::Const(self.size)
     }
 
-    /// Whether every piece is known to have `size` iterations.
+    /// Whether every piece is known to have `size` iterations, also of an extent of symbols.
     pub fn is_even(&self) -> bool {
-        self.extent.as_const().is_some_and(|n| n % self.size == 0)
+        let (extent, size) = (Poly::expanded(&self.extent), i128::from(self.size));
+        extent.gcd(size) == size && extent.base % size == 0
     }
 
     /// How many pieces there are.
@@ -53,9 +54,21 @@ impl Pieces {
         simplify(&Ix::ceil_div(self.extent.clone(), self.size()), facts)
     }
 
+    /// The same of a range that ends at the least or the greatest of some ends: that of the pieces up to each of them.
+    pub fn count_to_ends(&self, facts: &Facts) -> Ix {
+        fn pieces(end: &Ix, size: i64) -> Ix {
+            match end {
+                Ix::Min(a, b) => Ix::min(pieces(a, size), pieces(b, size)),
+                Ix::Max(a, b) => Ix::max(pieces(a, size), pieces(b, size)),
+                end => Ix::ceil_div(end.clone(), Ix::Const(size)),
+            }
+        }
+        simplify(&pieces(&self.extent, self.size), facts)
+    }
+
     /// The first iteration of a piece.
-    pub fn start(&self, piece: AxisId) -> Ix {
-        Ix::mul(Ix::Axis(piece), self.size())
+    pub fn start(&self, piece: impl Into<Ix>) -> Ix {
+        Ix::mul(piece.into(), self.size())
     }
 
     /// How many iterations a piece has.
@@ -80,7 +93,7 @@ impl Pieces {
     }
 
     /// The iteration that one of a piece stands for.
-    pub fn at(&self, piece: AxisId, within: AxisId) -> Ix {
+    pub fn at(&self, piece: impl Into<Ix>, within: AxisId) -> Ix {
         Ix::add(self.start(piece), Ix::Axis(within))
     }
 

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Names;
 use super::line::{LoopRef, change};
+use super::split::Pieces;
 use crate::index::{Cmp, Cond, Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
@@ -56,15 +57,6 @@ pub fn ends(kernel: &Kernel, which: &dyn Fn(&For) -> bool) -> Vec<(LoopRef, Ix)>
 fn same(mut all: impl Iterator<Item = Option<Ix>>) -> Option<Ix> {
     let first = all.next()??;
     all.all(|other| other.as_ref() == Some(&first)).then_some(first)
-}
-
-/// How many tiles of a size it takes to that end.
-fn tiles(end: Ix, size: i64) -> Ix {
-    match end {
-        Ix::Min(a, b) => Ix::min(tiles(*a, size), tiles(*b, size)),
-        Ix::Max(a, b) => Ix::max(tiles(*a, size), tiles(*b, size)),
-        end => Ix::ceil_div(end, Ix::Const(size)),
-    }
 }
 
 /// One read or write of a buffer, and the loops around it.
@@ -168,7 +160,7 @@ impl Uses<'_> {
         let (d, by) = (0..rank).find_map(tile)?;
         let reads = self.reads.iter().filter(|a| !is_inside(a));
         let end = same(reads.map(|read| self.behind(kernel, read, read.idx.get(d)?, facts)))?;
-        Some(if by == 1 { end } else { simplify(&tiles(end, by), facts) })
+        Some(if by == 1 { end } else { Pieces::new(end, by).count_to_ends(facts) })
     }
 
     /// A bound that an index of a read always stays below, if it is known where the buffer is declared.

@@ -140,19 +140,12 @@ impl<'a> Nest<'a> {
     /// Blocks that run at once.
     fn waves(&self, kernel: &Kernel, ctx: &Context, [rows, cols]: [u64; 2]) -> Option<u64> {
         let [.., bm, bn] = kernel.bufs.get(self.roles.acc)?.shape[..] else { return None };
-        let (operand, acc) = (operand(kernel, self.roles.b)?, num_type(kernel, self.roles.acc)?);
+        let (operand, acc) = (kernel.vals.get(self.roles.b)?.ty.num()?, num_type(kernel, self.roles.acc)?);
         let operand = matrix::multiplied(ctx, operand);
         let bk = const_trip(self.product)?;
         let product = Product { batch: 1, m: rows * bm, n: cols * bn, k: bk, operand, acc };
         let cost = Cost::of(&ctx.target, &product, Blocks { bm, bn, bk })?;
         Some(cost.multiprocessors * cost.together)
-    }
-}
-
-fn operand(kernel: &Kernel, val: ValId) -> Option<crate::num::DType> {
-    match kernel.vals.get(val)?.ty {
-        Ty::Num(dtype) => Some(dtype),
-        Ty::Ptr(_) => None,
     }
 }
 

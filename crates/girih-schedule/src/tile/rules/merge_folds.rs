@@ -6,8 +6,8 @@ use crate::loops::model::Plan;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
-use crate::tile::primitives::model::{self, merge};
-use crate::tile::primitives::{LoopRef, look};
+use crate::tile::primitives::model::{self, Act, merge};
+use crate::tile::primitives::{self, LoopRef, look};
 use crate::tile::rules::axis_site;
 use crate::tile::target::Capability;
 
@@ -26,7 +26,7 @@ On a CPU, whose vectors run along the inner loop, it does so only if the element
 
 Refuses products, whose axes have roles, and loops that do more than the inner reduction.
 ",
-    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
+    run: |plan, ctx, log| primitives::run(plan, ctx, log, policy),
 };
 
 fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
@@ -37,7 +37,7 @@ fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
         while let Some(at) = next(&now, ctx) {
             let Ok(axis) = merge::apply(&mut now, at) else { break };
             log.applied(axis_site(&now, axis));
-            steps.push(model::Step::Merge { kernel: kernel.name.clone(), at });
+            steps.push(model::Step { kernel: kernel.name.clone(), act: Act::Merge { at } });
         }
     }
     steps

@@ -4,7 +4,8 @@ use crate::base::IdMap;
 use crate::base::rule::{Log, Rule};
 use crate::loops::model::{Array, ArrayId, Plan, Step};
 use crate::tile::Context;
-use crate::tile::primitives::model::{self, pack};
+use crate::tile::primitives;
+use crate::tile::primitives::model::{self, Act, pack};
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "pack_weights",
@@ -27,7 +28,7 @@ Knob: `pack` (0 turns the rule off).
 Refuses operands that are not known when the model is loaded, extents that are not known at compile time, and weights that are
 computed, differ along a batch, or are smaller than a panel.
 ",
-    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
+    run: |plan, ctx, log| primitives::run(plan, ctx, log, policy),
 };
 
 fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
@@ -46,7 +47,7 @@ fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
             }
         }
         if !arrays.is_empty() {
-            steps.push(model::Step::Pack { kernel: step.kernel.name.clone(), arrays, pairs });
+            steps.push(model::Step { kernel: step.kernel.name.clone(), act: Act::Pack { arrays, pairs } });
         }
     }
     steps

@@ -12,8 +12,8 @@ use crate::tile::heuristics::cost::SECOND;
 use crate::tile::heuristics::cost::{FETCHED, LATENCY};
 use crate::tile::heuristics::split_matmul_k::{AHEAD, MASKED};
 use crate::tile::matrix;
-use crate::tile::primitives::model::{self, split_k::Split};
-use crate::tile::primitives::names_of;
+use crate::tile::primitives::model::{self, Act, split_k::Split};
+use crate::tile::primitives::{self, names_of};
 use crate::tile::rules::site_of;
 use crate::tile::rules::tileify::in_memory;
 use crate::tile::tile_nest::{OpenNest, Side};
@@ -48,7 +48,7 @@ Knob: `split_k` (the number of parts; 1 turns the rule off). With it, products w
 Refuses contractions of kernels that have blocks for more than half of the multiprocessors, sums that no number of parts makes
 faster, sums whose length only the launch knows, and nests that hold other loops than those of the sum.
 ",
-    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
+    run: |plan, ctx, log| primitives::run(plan, ctx, log, policy),
 };
 
 fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
@@ -68,7 +68,10 @@ fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
             match split {
                 Ok((at, parts, length)) => {
                     log.applied(format!("{site}: {parts} parts of {length}"));
-                    steps.push(model::Step::SplitK { kernel: kernel.name.clone(), at, length: length as u32 });
+                    steps.push(model::Step {
+                        kernel: kernel.name.clone(),
+                        act: Act::SplitK { at, length: length as u32 },
+                    });
                 }
                 Err(why) => log.skipped(site, why),
             }

@@ -11,8 +11,8 @@ use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::cost::SECOND;
 use crate::tile::heuristics::named;
 use crate::tile::heuristics::split_reduction::{BLOCKS, BLOCKS_OF_CORES, SHORTEST, SHORTEST_COLUMN, SHORTEST_OF_CORES};
-use crate::tile::primitives::model;
-use crate::tile::primitives::names_of;
+use crate::tile::primitives::model::{self, Act};
+use crate::tile::primitives::{self, names_of};
 use crate::tile::rows::ReducedRows;
 use crate::tile::rules::cluster_rows;
 use crate::tile::rules::fold_columns::Columns;
@@ -47,7 +47,7 @@ Knob: `split_rows` (the number of parts; 1 turns the rule off).
 Refuses rows whose number or length only the launch knows, reductions in a fixed order, and kernels that do more than reduce rows
 and store results of that; on a CPU also rows whose elements are not contiguous.
 ",
-    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
+    run: |plan, ctx, log| primitives::run(plan, ctx, log, policy),
 };
 
 /// Elements of a part of a row. Long parts begin where threads may read several elements at once.
@@ -65,7 +65,7 @@ fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
             (Ok((parts, why)), Some(at)) => {
                 let length = each(rows.length, parts);
                 log.applied(format!("{site}: {parts} parts of {length}, {why}"));
-                steps.push(model::Step::SplitK { kernel: site, at: *at, length: length as u32 });
+                steps.push(model::Step { kernel: site, act: Act::SplitK { at: *at, length: length as u32 } });
             }
             (Ok(_), None) => {}
             (Err(why), _) => log.skipped(site, why),

@@ -11,9 +11,9 @@ use crate::tile::affine::{self, MOST_APART};
 use crate::tile::contraction::num_type;
 use crate::tile::heuristics::blocking::MOST_ROWS;
 use crate::tile::heuristics::swap_operands::{MULTIPLIED, ONE_BY_ONE, PLANE};
-use crate::tile::primitives::model::{self, swap};
-use crate::tile::primitives::names_of;
+use crate::tile::primitives::model::{self, Act, swap};
 use crate::tile::primitives::stage_read::overlap;
+use crate::tile::primitives::{self, names_of};
 use crate::tile::rules::site_of;
 use crate::tile::steps::known_at_load;
 use crate::tile::tile_nest::{OpenNest, Side, Sum, slice};
@@ -46,7 +46,7 @@ Knob: `swap` (0 turns the rule off).
 Refuses right operands that are weights or lie well along the columns, operands in no order, extents that are not constants, rows that fill no
 vector, and products for which it saves too little.
 ",
-    run: |plan, ctx, log| model::run(plan, ctx, log, policy),
+    run: |plan, ctx, log| primitives::run(plan, ctx, log, policy),
 };
 
 fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
@@ -67,7 +67,7 @@ fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
                 (Ok(rows), Some((sum, at))) => {
                     log.applied(site);
                     let (kernel, batch) = (kernel.name.clone(), rows != sum.roles.n);
-                    steps.push(model::Step::Swap { kernel, at, batch });
+                    steps.push(model::Step { kernel, act: Act::Swap { at, batch } });
                 }
                 (Ok(_), None) => {}
                 (Err(why), _) => log.skipped(site, why),

@@ -101,7 +101,7 @@ impl NestBuilder<'_> {
         };
         let info = &graph.values[v];
         let dtype = info.elem.dtype;
-        let place = |ix: &Ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned());
+        let place = |ix: &Ix| ix.at_coords(coords);
         match &node.op {
             Op::Elementwise(op) => {
                 // Values that a whole row needs once come first: the loops before may keep elements that are then only
@@ -142,7 +142,7 @@ impl NestBuilder<'_> {
     }
 
     fn map(&mut self, node: &g::Node, sources: &[g::MapSource], coords: &[Ix], dtype: DType) -> Result<Opnd> {
-        let place = |ix: &Ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned());
+        let place = |ix: &Ix| ix.at_coords(coords);
         let mut parts: Vec<(Mask, Opnd)> = vec![];
         let outer = self.mask.clone();
         // With many sources, one value tracks that no earlier source applies; with few, the mask negates each earlier
@@ -217,17 +217,20 @@ impl NestBuilder<'_> {
         let Some(Arg::Value(data)) = node.args.first().copied() else {
             return Err(Refusal::new("a gather reads a tensor"));
         };
-        let mut read = vec![];
-        for (d, c) in at.iter().enumerate() {
-            read.push(match c {
-                Coord::Ix(ix) => ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned()),
-                Coord::Arg(i) => {
-                    let extent = self.graph.values[data].shape.get(d).cloned().unwrap_or(Ix::Const(1));
-                    self.index_operand(node, *i, coords, extent)?
-                }
-            });
-        }
+        let read = self.indexed(node, at, coords, &self.graph.values[data].shape)?;
         self.demand(data, &read)
+    }
+
+    /// The element of a tensor of that shape that a node reads or writes for coordinates: some along its axes stand in other tensors.
+    pub fn indexed(&mut self, node: &g::Node, at: &[Coord], coords: &[Ix], shape: &[Ix]) -> Result<Vec<Ix>> {
+        let along = |(d, c): (usize, &Coord)| match c {
+            Coord::Ix(ix) => Ok(ix.at_coords(coords)),
+            Coord::Arg(i) => {
+                let extent = shape.get(d).cloned().unwrap_or(Ix::Const(1));
+                self.index_operand(node, *i, coords, extent)
+            }
+        };
+        at.iter().enumerate().map(along).collect()
     }
 
     /// An element of an index tensor as an index expression, with an assertion that it lies in `0..extent` where that

@@ -81,7 +81,7 @@ impl Fusion<'_> {
 
     /// Records the operands that a node needs, given a need for the node itself.
     pub(super) fn descend(&mut self, node: &Node, d: &Demand) {
-        let place = |ix: &Ix| ix.subst_axes(&mut |a| d.coords.get(a.0 as usize).cloned());
+        let place = |ix: &Ix| ix.at_coords(&d.coords);
         match &node.op {
             Op::Elementwise(_) => {
                 for a in &node.args {

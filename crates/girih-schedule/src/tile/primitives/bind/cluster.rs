@@ -19,7 +19,6 @@
 use crate::index::simplify;
 use crate::loops::cluster_block;
 use crate::loops::ir::*;
-use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip};
 use crate::tile::primitives::line::{LoopRef, look, replace};
@@ -89,8 +88,7 @@ fn part(kernel: &mut Kernel, nest: &For, f: &For, blocks: u32) -> Result<Stmt, S
     let pieces = Pieces::of(f, each);
     let mut own = For { hi: simplify(&pieces.length_or_none(m, blocks.into()), &facts), ..f.clone() };
     let at = pieces.at(m, f.axis);
-    walk::subst_axes(&mut own.body, &mut |a| (a == f.axis).then(|| at.clone()));
-    walk::map_ixs(&mut own.body, &mut |ix| *ix = simplify(ix, &facts));
+    edit::put_axis(&mut own.body, f.axis, &at, &facts);
     let combine = f.combine.clone().map(|c| Combine { ways: blocks, ..c });
     Ok(edit::loop_with(m, Ix::Const(blocks.into()), vec![Stmt::For(Box::new(own))], |over| {
         (over.kind, over.place, over.combine) = (f.kind, Place::ClusterBlock, combine);

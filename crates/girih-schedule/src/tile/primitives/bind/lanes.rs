@@ -69,7 +69,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef) -> Result<(), Stri
             *idx = vec![Ix::Axis(one)];
         }
     });
-    walk::subst_axes(&mut each, &mut |a| (a == rows.lane).then(|| lane(one)));
+    walk::subst_axis(&mut each, rows.lane, &lane(one));
     let mut whole = rows.second.to_vec();
     let stores = Mask { conds: vec![Cond::new(lane(other), Cmp::Eq, Ix::Const(0))], vals: vec![] };
     for s in &mut whole {

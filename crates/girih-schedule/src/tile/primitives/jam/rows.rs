@@ -76,7 +76,7 @@ pub fn jammed(kernel: &mut Kernel, rows: &For, fold: &For, together: u64) -> For
         let place = Ix::Axis(group) * Ix::Const(together as i64) + Ix::Const(row as i64);
         let of_row = |body: &[Stmt]| {
             let mut copy = body.to_vec();
-            walk::subst_axes(&mut copy, &mut |a| (a == rows.axis).then(|| place.clone()));
+            walk::subst_axis(&mut copy, rows.axis, &place);
             renaming.apply(&mut copy);
             copy
         };

@@ -8,7 +8,8 @@
 //! merge k_sum.k
 //! ```
 //!
-//! Names are those that the kernel has where the step stands: the names of its text as Loop IR.
+//! `steps!` has a row for each, as for the steps of one kernel. Names are those that the kernel has where the step stands: the names of
+//! its text as Loop IR.
 
 pub mod merge;
 pub mod pack;
@@ -16,59 +17,57 @@ pub mod split_k;
 pub mod split_rows;
 pub mod swap;
 
+use super::Change;
 use super::line::{Line, LoopRef, holds, loop_at};
-use super::part::{Part, Reader, Target, number};
-use crate::base::rule::Log;
+use super::part::{Scope, number};
 use crate::base::words::suggestion;
 use crate::loops::ir::*;
-use crate::loops::model::{ArrayId, Plan, StepArg};
-use crate::loops::print::Namer;
+use crate::loops::model::{ArrayId, Plan};
 use crate::tile::Context;
 use crate::tile::tile_nest::OpenNest;
 
-/// One change of the kernels of a model. A kernel is named as its step in the plan is.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Step {
-    Merge { kernel: String, at: LoopRef },
-    Swap { kernel: String, at: LoopRef, batch: bool },
-    Pack { kernel: String, arrays: Vec<ArrayId>, pairs: bool },
-    SplitK { kernel: String, at: LoopRef, length: u32 },
+steps! {
+    /// One change of the kernels of a model, which begins at one of them.
+    Act (plan: &mut Plan, kernel: usize, ctx: &Context)
+
+    /// `merge KERNEL.LOOP`: A reduction and the one that is all it does become one loop.
+    "merge" Merge { at: LoopRef } => merge::apply(&mut plan.steps[kernel].kernel, *at).map(drop);
+    /// `pack KERNEL.ARRAY, .. by pairs?`: Sums read a weight in panels, which a kernel writes once, when the model is
+    /// loaded. `pairs`: words of neighbouring terms lie there.
+    "pack" Pack { arrays: Vec<ArrayId>, pairs: bool } => pack::apply(plan, ctx, kernel, arrays, *pairs);
+    /// `split_k KERNEL.LOOP by N`: A kernel before computes a reduction in parts of N iterations; this one adds the
+    /// parts, and does what follows the sum.
+    "split_k" SplitK { at: LoopRef, length: u32 = number("how many iterations a part has", 1) }
+        => split_k::apply(plan, ctx, kernel, *at, *length);
+    /// `swap KERNEL.LOOP by batch?`: The operands of a product, and so its rows and columns, change places. `batch`:
+    /// axes along which only the right operand differs become rows too.
+    "swap" Swap { at: LoopRef, batch: bool } => swap::apply(&mut plan.steps[kernel].kernel, *at, *batch);
 }
 
-/// Every primitive of the section `model`, in the order of the alphabet.
-pub const ALL: &[&str] = &["merge", "pack", "split_k", "swap"];
+/// A step of the section `model`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// The name of the kernel, as that of its step in the plan.
+    pub kernel: String,
+    pub act: Act,
+}
 
 impl Step {
     /// The step as text, in the names of the plan that it is for.
     pub fn line(&self, plan: &Plan) -> Line {
-        let (Step::Merge { kernel, .. }
-        | Step::Swap { kernel, .. }
-        | Step::Pack { kernel, .. }
-        | Step::SplitK { kernel, .. }) = self;
-        let step = place(plan, kernel).map(|at| &plan.steps[at]);
-        let name = |at: &LoopRef| step.as_ref().map_or("?".into(), |step| at.name(&Namer::new(&step.kernel)));
-        let words = |on: bool, word: &str| if on { vec![word.to_string()] } else { vec![] };
-        let (word, names, by) = match self {
-            Step::Merge { at, .. } => ("merge", vec![name(at)], vec![]),
-            Step::Swap { at, batch, .. } => ("swap", vec![name(at)], words(*batch, "batch")),
-            Step::SplitK { at, length, .. } => ("split_k", vec![name(at)], words(true, &length.to_string())),
-            Step::Pack { arrays, pairs, .. } => {
-                let known = step.as_ref().map_or(vec![], |step| named(step));
-                let one = |id: &ArrayId| known.iter().find(|(_, array)| array == id).map_or("?", |(name, _)| name);
-                ("pack", arrays.iter().map(|id| one(id).to_string()).collect(), words(*pairs, "pairs"))
-            }
-        };
-        let targets = names.into_iter().map(|name| format!("{kernel}.{name}")).collect();
-        Line { targets, by, ..Line::new(word) }
+        let Ok(at) = place(plan, &self.kernel) else { return Line::new("?") };
+        let mut line = self.act.text(&scope(plan, at));
+        line.targets.iter_mut().for_each(|name| *name = format!("{}.{name}", self.kernel));
+        line
     }
 
     /// The step that a line states of a plan.
     pub fn read(line: &Line, plan: &Plan) -> Result<Step, String> {
-        if !ALL.contains(&line.word.as_str()) {
-            let known = suggestion("primitives", &line.word, ALL.iter().copied().chain(["policy"]));
+        let Some(row) = FORMS.iter().find(|row| row.word == line.word) else {
+            let known = suggestion("primitives", &line.word, words().chain(["policy"]));
             return Err(format!("`{}` is not a step of the section `model`; {known}", line.word));
-        }
-        let what = if line.word == "pack" { "array" } else { "loop" };
+        };
+        let what = if row.word == "pack" { "array" } else { "loop" };
         let form = || format!("expected `KERNEL.{}`, the name of a kernel and of its {what}", what.to_uppercase());
         let mut kernel = None;
         let mut targets = vec![];
@@ -80,49 +79,34 @@ impl Step {
             targets.push(name.to_string());
         }
         let kernel = kernel.ok_or_else(form)?.to_string();
-        let step = place(plan, &kernel).map(|at| &plan.steps[at])?;
-        let own = Line { targets, ..line.clone() };
-        let mut parts = Reader::new(&own, &step.kernel);
-        let at = |parts: &mut Reader<'_>| LoopRef::read(parts, number("", 1));
-        let step = match line.word.as_str() {
-            "merge" => Step::Merge { at: at(&mut parts)?, kernel },
-            "swap" => Step::Swap { at: at(&mut parts)?, batch: parts.flag("batch"), kernel },
-            "split_k" => {
-                let at = at(&mut parts)?;
-                Step::SplitK { at, length: parts.number("how many iterations a part has", 1)?, kernel }
-            }
-            _ => {
-                let known = named(step);
-                let one = |name: &String| {
-                    let found = known.iter().find(|(known, _)| known == name).map(|(_, id)| *id);
-                    let others = || suggestion("arrays", name, known.iter().map(|(name, _)| name.as_str()));
-                    found.ok_or_else(|| format!("unknown array `{name}`; {}", others()))
-                };
-                let arrays = own.targets.iter().map(one).collect::<Result<_, String>>()?;
-                Step::Pack { kernel, arrays, pairs: parts.flag("pairs") }
-            }
-        };
-        parts.end()?;
-        Ok(step)
+        let at = place(plan, &kernel)?;
+        let act = row.step(&Line { targets, ..line.clone() }, &scope(plan, at))?;
+        Ok(Step { kernel, act })
     }
 
     /// Changes the plan. A step that is refused changes nothing.
     pub fn apply(&self, plan: &mut Plan, ctx: &Context) -> Result<(), String> {
-        let (Step::Merge { kernel, .. }
-        | Step::Swap { kernel, .. }
-        | Step::Pack { kernel, .. }
-        | Step::SplitK { kernel, .. }) = self;
-        let at = place(plan, kernel)?;
+        let at = place(plan, &self.kernel)?;
         if !plan.steps[at].kernel.open {
             return Err("the kernel is placed already".into());
         }
-        match self {
-            Step::Merge { at: name, .. } => merge::apply(&mut plan.steps[at].kernel, *name).map(drop),
-            Step::Swap { at: name, batch, .. } => swap::apply(&mut plan.steps[at].kernel, *name, *batch),
-            Step::Pack { arrays, pairs, .. } => pack::apply(plan, ctx, at, arrays, *pairs),
-            Step::SplitK { at: name, length, .. } => split_k::apply(plan, ctx, at, *name, *length),
-        }
+        self.act.call(plan, at, ctx)
     }
+}
+
+impl Change for Step {
+    type Of = Plan;
+    fn said(&self, of: &Plan) -> Line {
+        self.line(of)
+    }
+    fn attempt(&self, of: &mut Plan, ctx: &Context) -> Result<(), String> {
+        self.apply(of, ctx)
+    }
+}
+
+/// The names of a kernel and of its arrays.
+fn scope(plan: &Plan, at: usize) -> Scope<'_> {
+    Scope::new(&plan.steps[at].kernel, &plan.steps[at].args)
 }
 
 /// Where the step of a kernel stands in a plan.
@@ -131,18 +115,6 @@ fn place(plan: &Plan, kernel: &str) -> Result<usize, String> {
         let known = suggestion("kernels", kernel, plan.steps.iter().map(|step| step.kernel.name.as_str()));
         format!("unknown kernel `{kernel}`; {known}")
     })
-}
-
-/// The arrays of a step by the names that its kernel has for them.
-fn named(step: &crate::loops::model::Step) -> Vec<(String, ArrayId)> {
-    let namer = Namer::new(&step.kernel);
-    let params = step.kernel.params.iter().zip(&step.args);
-    params
-        .filter_map(|(param, arg)| match arg {
-            StepArg::Array(id) => Some((namer.val(param.val), *id)),
-            StepArg::Symbol(_) => None,
-        })
-        .collect()
 }
 
 /// The nest of contractions whose sum a loop is, and where it stands in the kernel.
@@ -155,29 +127,6 @@ fn nest_of(kernel: &Kernel, at: LoopRef) -> Result<(usize, OpenNest<'_>), String
         true => Ok((place, nest)),
         false => Err(not_a_sum.into()),
     }
-}
-
-/// The work of a rule that chooses all its steps beforehand.
-pub fn run(
-    plan: &Plan,
-    ctx: &Context,
-    log: &mut Log,
-    policy: fn(&Plan, &Context, &mut Log) -> Vec<Step>,
-) -> Option<Plan> {
-    let steps = policy(plan, ctx, log);
-    let mut out = (!steps.is_empty()).then(|| plan.clone())?;
-    let mut changed = false;
-    for step in &steps {
-        let line = log.record.then(|| step.line(&out).to_string());
-        match step.apply(&mut out, ctx) {
-            Ok(()) => {
-                log.steps.extend(line);
-                changed = true;
-            }
-            Err(why) => log.skipped("a step", why),
-        }
-    }
-    changed.then_some(out)
 }
 
 #[cfg(test)]

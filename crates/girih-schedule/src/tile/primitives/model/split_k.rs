@@ -245,7 +245,7 @@ impl<'a> Split<'a> {
         let kk = edit::new_axis(kernel, like, "");
         let mut facts = facts.clone();
         facts.set_axis(kk, &Ix::Const(0), &length);
-        let frame = Frame::new(&facts, &[(&k, k.at(Ix::Axis(part), kk))]);
+        let frame = Frame::new(&facts, &[(&k, k.pieces().at(Ix::Axis(part), kk))]);
         let mut list: Vec<Stmt> = sum.inside.iter().map(|s| (*s).clone()).collect();
         let conds: Vec<Cond> = frame.conds.iter().map(|(_, c)| c.clone()).collect();
         for v in [sum.x, sum.y] {
@@ -331,10 +331,7 @@ fn replace_sums<'s>(
 fn pad(kernel: &mut Kernel, v: ValId, conds: &[Cond], list: &mut Vec<Stmt>) {
     let Some(at) = list.iter().position(|s| walk::def(s) == Some(v)) else { return };
     let Some(Val { ty: Ty::Num(dtype), name }) = kernel.vals.get(v).cloned() else { return };
-    let on = kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "in".into() });
-    let padded = kernel.vals.push(Val { ty: Ty::Num(dtype), name });
+    let (padded, made) = edit::padded(kernel, conds.to_vec(), v, &name, Opnd::Const { dtype, bits: 0 });
     walk::subst_vals(&mut list[at + 1..], &mut |u| (u == v).then_some(Opnd::Val(padded)));
-    let args = vec![Opnd::Val(on), Opnd::Val(v), Opnd::Const { dtype, bits: 0 }];
-    list.insert(at + 1, Stmt::Test { dst: on, mask: Mask { conds: conds.to_vec(), vals: vec![] } });
-    list.insert(at + 2, Stmt::Let { dst: padded, op: ScalarOp::Select, args });
+    list.splice(at + 1..at + 1, made);
 }

@@ -83,7 +83,7 @@ impl Split<'_> {
         let pieces = Pieces::of(reduce, self.length);
         let at = pieces.at(part, reduce.axis);
         let mut one = For { hi: pieces.length(part), ..reduce.clone() };
-        walk::subst_axes(&mut one.body, &mut |a| (a == reduce.axis).then(|| at.clone()));
+        walk::subst_axis(&mut one.body, reduce.axis, &at);
         let kept = self.rows.before.iter().filter(|s| edit::is_pure(s)).cloned();
         let to = self.parts_at(kernel, base, part);
         let body = kept.chain(fold.into_part(kernel, fold.acc, Stmt::For(Box::new(one)), to)).collect();

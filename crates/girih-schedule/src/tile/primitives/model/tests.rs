@@ -156,7 +156,7 @@ fn a_step_says_why_it_is_refused() {
 #[test]
 fn every_primitive_has_a_form_that_reads() {
     let (_, plan) = plan_of(LINEAR);
-    for word in ALL {
+    for word in words() {
         let line = Line { targets: vec!["k_linear.q".into()], ..Line::new(word) };
         let said = Step::read(&line, &plan).unwrap_err();
         assert!(!said.contains("is not a step"), "{word}: {said}");

@@ -80,7 +80,7 @@ fn terms(kernel: &Kernel, f: &For, parts: i64, size: i64, axes: &[AxisId]) -> St
     let reduce = |axis, hi, body| edit::loop_with(axis, hi, body, |f| f.kind = LoopKind::Reduce);
     let mut body = f.body.clone();
     let term = axes.get(2).map_or(start.clone(), |v| Ix::add(start.clone(), Ix::Axis(*v)));
-    walk::subst_axes(&mut body, &mut |a| (a == f.axis).then(|| term.clone()));
+    walk::subst_axis(&mut body, f.axis, &term);
     if let Some(v) = axes.get(2) {
         body = vec![reduce(*v, pieces.length_from(start), body)];
     }

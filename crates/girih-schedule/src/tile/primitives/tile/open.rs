@@ -86,9 +86,9 @@ impl Cuts {
     fn frame(&self, facts: &Facts, i: Option<AxisId>, j: Option<AxisId>, kk: Option<(&Side, AxisId)>) -> Frame {
         let (Sides { m, n, batch, .. }, outer) = (&self.sides, &self.outer);
         let mut sides = vec![(batch, outer.block(2))];
-        sides.extend(i.map(|i| (m, m.at(outer.block(0), i))));
-        sides.extend(j.map(|j| (n, n.at(outer.block(1), j))));
-        sides.extend(kk.map(|(k, kk)| (k, k.at(outer.stretch(), kk))));
+        sides.extend(i.map(|i| (m, m.pieces().at(outer.block(0), i))));
+        sides.extend(j.map(|j| (n, n.pieces().at(outer.block(1), j))));
+        sides.extend(kk.map(|(k, kk)| (k, k.pieces().at(outer.stretch(), kk))));
         Frame::new(facts, &sides)
     }
 }
@@ -105,8 +105,8 @@ impl<'a> Tiling<'a> {
             _ => kernel.axes.push(Axis { name: "batch".into(), from: None }),
         };
         let stretch = edit::new_axis(kernel, like_k, "t");
-        let grid = [(x, m.blocks(&facts)), (y, n.blocks(&facts)), (z, batch.extent.clone())];
-        let outer = Outer { grid, stretch, stretches: k.blocks(&facts) };
+        let grid = [(x, m.pieces().count(&facts)), (y, n.pieces().count(&facts)), (z, batch.extent.clone())];
+        let outer = Outer { grid, stretch, stretches: k.pieces().count(&facts) };
         outer.enter(&mut facts);
         let b = Build { kernel, facts, narrow: ctx.target.has(Capability::Threads) };
         Tiling { b, cuts: Cuts { sides, outer } }

@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::index::{Facts, Mask, simplify};
+use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::op::{Predicate, Rounding};
@@ -126,8 +126,8 @@ impl Cuts {
     fn frame(&self, facts: &Facts, at: At) -> Frame {
         let outer = &self.outer;
         let mut sides = vec![(&self.batch, outer.block(2))];
-        sides.extend(at.row.map(|i| (&self.m, self.m.at(outer.block(0), i))));
-        sides.extend(at.key.map(|j| (&self.keys, self.keys.at(outer.stretch(), j))));
+        sides.extend(at.row.map(|i| (&self.m, self.m.pieces().at(outer.block(0), i))));
+        sides.extend(at.key.map(|j| (&self.keys, self.keys.pieces().at(outer.stretch(), j))));
         sides.extend(at.n.map(|n| (&self.n, Ix::Axis(n))));
         sides.extend(at.depth.map(|k| (&self.depth, Ix::Axis(k))));
         Frame::new(facts, &sides)
@@ -186,8 +186,8 @@ pub fn cut(kernel: &mut Kernel, nest: &StreamNest<'_>, [bm, bk]: [u64; 2]) -> Re
     let y = edit::new_axis(kernel, like_m, "y");
     let z = edit::new_axis(kernel, like_b, "b");
     let stretch = edit::new_axis(kernel, nest.stream.axis, "t");
-    let grid = [(x, m.blocks(&facts)), (y, Ix::Const(1)), (z, batch.extent.clone())];
-    let outer = Outer { grid, stretch, stretches: keys.blocks(&facts) };
+    let grid = [(x, m.pieces().count(&facts)), (y, Ix::Const(1)), (z, batch.extent.clone())];
+    let outer = Outer { grid, stretch, stretches: keys.pieces().count(&facts) };
     outer.enter(&mut facts);
     let mut b = Build { kernel, facts, narrow: false };
     let cuts = Cuts { m, keys, n, depth, batch, outer };
@@ -338,14 +338,11 @@ fn recurrence(b: &mut Build<'_>, nest: &StreamNest<'_>, cuts: &Cuts, t: &Stretch
     to_tiles(&mut list, &BTreeMap::from([(nest.sum.roles.acc, (t.scores, at.clone()))]));
     let mut score = roles.score;
     let frame = cuts.frame(&b.facts, At { row: Some(i), key: Some(j), ..At::default() });
-    let edge = cuts.keys.inside(&frame.by[&nest.stream.axis]);
+    let edge = cuts.keys.pieces().exists(frame.by[&nest.stream.axis].clone());
     if let Some(edge) = edge {
         // Positions past the end are no terms of the sum: their exponential is 0.
-        let on = b.kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "in".into() });
-        let padded = b.kernel.vals.push(Val { ty: Ty::Num(dtype), name: "s".into() });
-        list.push(Stmt::Test { dst: on, mask: Mask { conds: vec![edge], vals: vec![] } });
-        let args = vec![Opnd::Val(on), Opnd::Val(score), constant(f64::NEG_INFINITY)];
-        list.push(Stmt::Let { dst: padded, op: ScalarOp::Select, args });
+        let (padded, made) = edit::padded(b.kernel, vec![edge], score, "s", constant(f64::NEG_INFINITY));
+        list.extend(made);
         score = padded;
     }
     list.push(Stmt::Write { buf: t.scores, idx: at.clone(), value: Opnd::Val(score) });
