@@ -33,6 +33,7 @@ MODELS = [
     "torch.nn.RMSNorm(96)(torch.randn(5, 96))",
     "torch.randn(3, 5000).sum(-1)",
     "torch.randn(50, 64).sum(0)",
+    "torch.randn(64, 256, dtype=torch.float16).sum(0)",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1,2,64,16),torch.randn(1,2,64,16),torch.randn(1,2,64,16))",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(2,1,16,dtype=torch.float16),torch.randn(2,130,16,dtype=torch.float16),torch.randn(2,130,16,dtype=torch.float16))",
     "torch.nn.Linear(70, 48)(torch.relu(torch.nn.Linear(96, 70)(torch.randn(20, 96))))",

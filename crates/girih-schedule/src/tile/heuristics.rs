@@ -186,6 +186,14 @@ heuristics! {
         MOST_WARPS: u64 = 32,
         /// Threads that a multiprocessor should have.
         BUSY: u64 = 1024,
+        /// Bytes of an element up to which a lane has several neighbouring columns: a warp reads 128 bytes of wider ones as it is.
+        NARROW: u64 = 2,
+        /// Lanes that have the columns of a block, at least: a row of 64 bytes.
+        LEAST_LANES: u64 = 4,
+        /// Partial results of a column at most: one thread adds them up.
+        MOST_PARTS: u64 = 64,
+        /// Narrow accesses that have as much under way as a wide one, as far as threads are concerned.
+        ACCESSES: u64 = 2,
     }
     fold_rows {
         /// The longest rows: longer ones have a warp's work.
