@@ -28,6 +28,8 @@ MODELS = [
     "torch.nn.Conv2d(16, 32, 3)(torch.randn(1, 16, 32, 32))",
     "torch.nn.MaxPool2d(2)(torch.randn(2, 8, 32, 32))",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1,4,128,64),torch.randn(1,4,128,64),torch.randn(1,4,128,64))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(8,1,64,dtype=torch.float16),torch.randn(8,1024,64,dtype=torch.float16),torch.randn(8,1024,64,dtype=torch.float16))",
+    "torch.randn(1,4096,dtype=torch.float16) @ torch.randn(4096,4096,dtype=torch.float16)",
     "torch.nn.Linear(512, 512)(torch.nn.functional.gelu(torch.nn.Linear(128, 512)(torch.randn(B, 128))))",
 ]
 

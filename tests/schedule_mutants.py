@@ -33,7 +33,9 @@ MODELS = [
     "torch.nn.RMSNorm(96)(torch.randn(5, 96))",
     "torch.randn(3, 5000).sum(-1)",
     "torch.randn(50, 64).sum(0)",
+    "torch.randn(64, 256, dtype=torch.float16).sum(0)",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1,2,64,16),torch.randn(1,2,64,16),torch.randn(1,2,64,16))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(2,1,16,dtype=torch.float16),torch.randn(2,130,16,dtype=torch.float16),torch.randn(2,130,16,dtype=torch.float16))",
     "torch.nn.Linear(70, 48)(torch.relu(torch.nn.Linear(96, 70)(torch.randn(20, 96))))",
     "torch.randn(40, 9) @ torch.randn(31, 9).T",
     "torch.randn(20, 6, 30).sum((0, 2))",
@@ -56,7 +58,7 @@ LINES = ["unroll @", "vector @ by 8", "vector @ by 4 x 2", "peel @", "unswitch @
 #: Lines of the section `model`; `%` is replaced by one of its kernels, `@` by a loop or an array.
 OF_MODELS = ["merge %.@", "swap %.@", "swap %.@ by batch", "pack %.@", "pack %.@ by pairs", "split_k %.@ by 7", "split_k %.@ by 16",
              "split_k %.@ by 1"]  # fmt: skip
-ARRAYS = ["weight", "weight1", "x", "x1", "x2", "k", "k_1", "part"]
+ARRAYS = ["weight", "weight1", "x", "x1", "x2", "k", "k_1", "part", "key"]
 
 
 def girih(binary, *args):

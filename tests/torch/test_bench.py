@@ -50,6 +50,36 @@ def test_the_ratio_leaves_out_girih_itself():
     assert set(contestants.MAKERS) == set(contestants.ALL)
 
 
+def test_work_is_counted_behind_all_measurements(monkeypatch, capsys):
+    """Counting takes minutes on a processor, and a GPU that is lent would wait for it."""
+    import torch
+
+    from girih.bench import __main__ as bench
+    from girih.bench import measure
+
+    order = []
+
+    def measured(row, who, threads, rounds):
+        order.append(f"measured {row.name}")
+        return {"row": row.name, "threads": threads}
+
+    def launches(row):
+        order.append(f"counted {row.name}")
+        return [{"blocks": 1}]
+
+    rows = [suites.Row(name, lambda: None, device="cuda") for name in ("one", "two")]
+    monkeypatch.setattr(suites, "rows", lambda suite, device: rows)
+    monkeypatch.setattr(measure, "row", measured)
+    monkeypatch.setattr(measure, "launches", launches)
+    monkeypatch.setattr(bench, "machine", lambda counts, devices: {"limits": {}})
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(sys, "argv", ["girih bench", "gpu", "--against", "torch", "--json"])
+    bench.main()
+    assert order == ["measured one", "measured two", "counted one", "counted two"]
+    report = json.loads(capsys.readouterr().out)
+    assert [row["launches"] for row in report["rows"]] == [[{"blocks": 1}]] * 2
+
+
 def test_the_command_knows_every_suite():
     names = [*suites.SUITES, *suites.MODULES, suites.FIRST]
     done = subprocess.run([GIRIH, "bench", *names, "--filter", "no row has this"], capture_output=True, text=True, timeout=600)

@@ -97,13 +97,19 @@ def main():
         where = report["machine"].get("gpu", report["machine"]["processor"])
         print(f"{where}; {', '.join(f'{n} {v}' for n, v in report['versions'].items())}")
         print(f"kernels: {', '.join(f'{n} {v}' for n, v in report['kernels'].items())}")
+    on_gpu = []
     for suite in given.suites:
-        for done in of_suite(suite, devices[suite], given.filter, who, counts, max(1, given.rounds)):
+        for row, done in of_suite(suite, devices[suite], given.filter, who, counts, max(1, given.rounds)):
             report["rows"].append({"suite": suite, **done})
+            if row and row.device == "cuda":
+                on_gpu.append((row, report["rows"][-1]))
             if not given.json:
                 show(done, report["machine"]["limits"][str(done["threads"])])
             if given.output:
                 written(given.output, lines(report))
+    for _ in counted(on_gpu, sys.stderr.isatty()):
+        if given.output:
+            written(given.output, lines(report))
     if not report["rows"]:
         sys.exit(f"error: no row of {', '.join(given.suites)} holds `{given.filter}`")
     if given.json:
@@ -128,20 +134,36 @@ def lines(report):
     return "{\n" + ",\n".join([*members, f' "rows": [\n{rows}\n ]']) + "\n}\n"
 
 
+def counted(on_gpu, told):
+    """Counts the work of the rows of a GPU, each with what was measured, which gets it. This comes behind all measurements: the GPU is idle
+    meanwhile, and need not be kept. With `told`, the terminal shows how far it is."""
+    from girih.bench import measure
+
+    for at, (row, done) in enumerate(on_gpu, 1):
+        if told:
+            text = f"everything is measured; counting the work of row {at} of {len(on_gpu)}: {row.name}"
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        gc.collect()
+        done["launches"] = measure.launches(row)
+        yield done
+    if told and on_gpu:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
 def of_suite(suite, device, text, who, counts, rounds):
-    """The measured rows of a suite whose name holds a text."""
+    """The rows of a suite whose name holds a text, each with what was measured; a first call has `None` for a row."""
     from girih.bench import measure, suites
 
     if suite == suites.FIRST:
         for count in counts:
-            yield from (row for row in measure.first_calls(count, rounds) if text in row["row"])
+            yield from ((None, done) for done in measure.first_calls(count, rounds) if text in done["row"])
         return
     for row in suites.rows(suite, device):
         if text not in row.name:
             continue
         for count in [0] if row.device == "cuda" else counts:
             gc.collect()
-            yield measure.row(row, who, count, rounds)
+            yield row, measure.row(row, who, count, rounds)
 
 
 def machine(counts, devices):

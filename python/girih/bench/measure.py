@@ -49,12 +49,15 @@ def error(results, expected):
     return worst
 
 
-def estimated(model, inputs):
-    """The work of each launch, counted on the simulator, so that estimates can be held against the measured time later."""
-    on_host = copy.deepcopy(model).cpu(), tuple(x.cpu() for x in inputs)
+def launches(row):
+    """The work of each launch of a row on the GPU, so that estimates can be held against the measured time later. A processor counts it
+    on the simulator, which takes seconds to minutes, and the GPU has nothing to do meanwhile."""
+    model, inputs = row.make()
+    on_host = model.cpu(), tuple(x.cpu() for x in inputs)
     target = {8: "sm_80", 9: "sm_90a", 10: "sm_100a", 12: "sm_120"}.get(torch.cuda.get_device_capability()[0], "sm_80")
     try:
-        return [launch.work for launch in girih.torch.export(*on_host, device="eval", target=target).estimate(*on_host[1])]
+        with torch.no_grad():
+            return [launch.work for launch in girih.torch.export(*on_host, device="eval", target=target).estimate(*on_host[1])]
     except girih.GirihError:
         return []
 
@@ -78,7 +81,6 @@ def row(row, who, threads, rounds):
                 absent[name] = str(e)
                 continue
             runners[name] = runner
-        launches = {"launches": estimated(model, inputs)} if row.device == "cuda" else {}
         times = turns(runners, rounds, torch.cuda.synchronize if row.device == "cuda" else lambda: None)
     moved = row.bytes or sum(x.numel() * x.element_size() for x in [*inputs, *model.parameters(), *expected_bytes(expected, inputs)])
     return {
@@ -93,7 +95,6 @@ def row(row, who, threads, rounds):
         "first_s": {name: runner.first for name, runner in runners.items()},
         "error": {name: errors[name] for name in runners},
         "absent": absent,
-        **launches,
     }
 
 

@@ -186,6 +186,14 @@ heuristics! {
         MOST_WARPS: u64 = 32,
         /// Threads that a multiprocessor should have.
         BUSY: u64 = 1024,
+        /// Bytes of an element up to which a lane has several neighbouring columns: a warp reads 128 bytes of wider ones as it is.
+        NARROW: u64 = 2,
+        /// Lanes that have the columns of a block, at least: a row of 64 bytes.
+        LEAST_LANES: u64 = 4,
+        /// Partial results of a column at most: one thread adds them up.
+        MOST_PARTS: u64 = 64,
+        /// Narrow accesses that have as much under way as a wide one, as far as threads are concerned.
+        ACCESSES: u64 = 2,
     }
     fold_rows {
         /// The longest rows: longer ones have a warp's work.
@@ -291,6 +299,21 @@ heuristics! {
         /// Iterations of a loop whose vectors rather have lanes that are off than loops of their own, at most.
         FEW: i64 = 96,
     }
+    split_keys {
+        /// Rows of attention at most: one tile of the matrix unit.
+        MOST_ROWS: u64 = 16,
+        /// Blocks for each multiprocessor.
+        BLOCKS: u64 = 2,
+        /// Keys that a block takes at once.
+        STRETCH: u64 = 64,
+        /// Cycles that a warp takes for an element of a key's row, or of its value's. By the estimate for sm_90a, a warp takes 80 us for
+        /// 4096 keys with rows of 128 elements, and 28 us for 2048 with rows of 64.
+        PER_ELEMENT: f64 = 0.08,
+        /// Elements that take as long as the weight of a key does.
+        SOFTENED: f64 = 176.0,
+        /// Seconds for a part that is joined. By the estimate for sm_90a, 8 parts take 1.2 us, and 32 take 4.6 us.
+        JOINED: f64 = 1.45e-7,
+    }
     split_matmul_k {
         /// How many times the time of whole stretches parts take that need masks.
         MASKED: f64 = 1.25,
@@ -316,6 +339,9 @@ heuristics! {
         MOST_APART: i64 = 8,
     }
     stream_rows {
+        /// Rows of a block at least where its threads copy keys and values: one warp, which has sixteen, would have few copies under way.
+        /// By the estimate, one query of 32 heads and 4096 keys takes 57 us on sm_80, and 77 with a warp alone.
+        COPYING: u64 = 32,
         /// Rows from which a block may have more.
         MANY: u64 = 1024,
         /// Elements of a row of values up to which two warpgroups take 128 keys at once: scores, weights and sums stay in registers.

@@ -128,7 +128,7 @@ knobs! {
     cluster_rows: Option<u32> = None, 1 to 8, "Blocks of a cluster that have a row which is reduced; 1 makes none.";
     split_rows: Option<u32> = None, 1 to 256, "Parts of a row that is reduced, which different blocks fold; 1 leaves it whole.";
     scan: bool = true, 0 to 1, "Let the threads of a block share a scan, sums of floats in another order.";
-    split_k: Option<u32> = None, 1 to 256, "Parts of a contraction's sum that different blocks compute; 1 leaves it whole.";
+    split_k: Option<u32> = None, 1 to 256, "Parts of a contraction's sum, or of the keys of attention of a few rows, that different blocks compute; 1 leaves it whole.";
     slots: Option<u32> = None, 1 to 8, "Slots of a stage: how many iterations' operands are in shared memory at once.";
     async_copy: bool = true, 0 to 1, "Fill stages by copies that go on while threads compute.";
     keep_rows: bool = true, 0 to 1, "Load rows that a block reads more than once only once.";

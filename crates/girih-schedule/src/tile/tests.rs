@@ -229,9 +229,19 @@ pub const GEMM_TRANSPOSED: &str = r#"loop kernel gemm_t(A: ptr f16, B: ptr f16, 
 
 /// A model in one line, as a graph and as kernels.
 pub fn plan_of(text: &str) -> (Graph, Plan) {
+    planned(text, true)
+}
+
+/// The plan of a machine whose blocks have many threads.
+pub fn plan_for_threads(text: &str) -> (Graph, Plan) {
+    planned(text, false)
+}
+
+fn planned(text: &str, workers: bool) -> (Graph, Plan) {
     let torch = expr::evaluate(text, &[]).unwrap().graph;
     let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
-    let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
+    let options = model::Options { workers, ..Default::default() };
+    let plan = model::lower(&graph, &options, &mut Log::default()).unwrap();
     (graph, plan)
 }
 
@@ -349,7 +359,7 @@ fn a_machine_gets_the_rules_that_it_has_what_they_need_for() {
     assert_eq!(cpu[..2], ["t:005_bound_alloca", "t:006_pair_terms"]);
     // Numbers are positions in the list that the machine gets.
     let of_gpus = names(&Target::named("sm_90a").unwrap());
-    assert_eq!(of_gpus[..2], ["t:004_bound_alloca", "t:005_promote_alloca"]);
+    assert_eq!(of_gpus[..2], ["t:005_bound_alloca", "t:006_promote_alloca"]);
     // Every rule is some machine's, and some are all machines'.
     let bare_names = |all: &[String]| all.iter().map(|n| n[6..].to_string()).collect::<std::collections::BTreeSet<_>>();
     let (one, other) = (bare_names(&cpu), bare_names(&of_gpus));

@@ -47,7 +47,10 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     let outside = e.depth();
     let mut at = vec![Ix::Const(0); shape.len()];
     e.open_axes("b", &p.batch, &shape, LoopKind::Free, &mut at);
-    let m = e.open_axes("i", &p.m, &shape, LoopKind::Free, &mut at);
+    let mut m = e.open_axes("i", &p.m, &shape, LoopKind::Free, &mut at);
+    if m.is_empty() {
+        m.push(e.open("i", Ix::Const(1), LoopKind::Free));
+    }
     let n_extents: Vec<Ix> = p.n.iter().filter_map(|d| shape.get(*d)).cloned().collect();
     let place = |at: &[Ix], key: Option<&Ix>, n: Option<&Ix>| {
         let mut at = at.to_vec();
@@ -77,12 +80,12 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     let (key, here) = (Ix::Axis(key_axis), e.depth());
     let with_key = place(&at, Some(&key), None);
     let subst = |c: &Ix| c.at_coords(&with_key);
-    let of_rows = |axes: &[usize]| {
-        axes.iter().any(|d| inner_at.get(*d).is_some_and(|c| c.axes().iter().any(|a| p.m.contains(&(a.0 as usize)))))
+    let of_keys = |axes: &[usize]| {
+        axes.iter().any(|d| inner_at.get(*d).is_some_and(|c| c.axes().iter().any(|a| p.k.contains(&(a.0 as usize)))))
     };
-    let inner = match of_rows(&inner.m) {
-        true => inner.clone(),
-        false => Product { a: 1 - inner.a, m: inner.n.clone(), n: inner.m.clone(), ..inner.clone() },
+    let inner = match of_keys(&inner.m) {
+        false => inner.clone(),
+        true => Product { a: 1 - inner.a, m: inner.n.clone(), n: inner.m.clone(), ..inner.clone() },
     };
     let inner_coords: Vec<Ix> = inner_at.iter().map(subst).collect();
     let sum = e.made_for(inner.dot, |e| contract(e, &inner, &m, &[key_axis], &inner_shape, &inner_coords))?;

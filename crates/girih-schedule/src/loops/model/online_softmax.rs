@@ -59,14 +59,16 @@ fn readers(graph: &Graph) -> BTreeMap<ValueId, Vec<ValueId>> {
     out
 }
 
-/// Every product of the graph that can be streamed; for products that look alike but cannot, `say` gets the reason.
-pub(super) fn find(graph: &Graph, say: &mut dyn FnMut(ValueId, &str)) -> BTreeMap<ValueId, Stream> {
+/// Every product of the graph that can be streamed, products of one row only if `one_row`; for products that look alike but cannot, `say`
+/// gets the reason.
+pub(super) fn find(graph: &Graph, one_row: bool, say: &mut dyn FnMut(ValueId, &str)) -> BTreeMap<ValueId, Stream> {
     let readers = readers(graph);
     let mut out = BTreeMap::new();
     for node in graph.nodes.values() {
         let Op::Reduce { op: ReduceOp::Dot, .. } = node.op else { continue };
         let Some(&dot) = node.results.first() else { continue };
-        let Some(outer) = roles::product(graph, dot) else { continue };
+        let outer = if one_row { roles::with_one_row(graph, dot) } else { roles::product(graph, dot) };
+        let Some(outer) = outer else { continue };
         match stream(graph, outer, &readers) {
             Ok(Some(s)) => {
                 out.insert(dot, s);
@@ -244,8 +246,8 @@ fn stream(
         }
         let Some((node, _)) = graph.def(v) else { continue };
         match &node.op {
-            Op::Reduce { op: ReduceOp::Dot, .. } => match (roles::product(graph, v), &inner) {
-                (Some(p), None) if mentions(&at, &[k]) && mentions(&at, &outer.m) => {
+            Op::Reduce { op: ReduceOp::Dot, .. } => match (roles::with_one_row(graph, v), &inner) {
+                (Some(p), None) if mentions(&at, &[k]) && (outer.m.is_empty() || mentions(&at, &outer.m)) => {
                     inner = Some((p, at));
                     inside.push(v);
                 }

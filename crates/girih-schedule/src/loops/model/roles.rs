@@ -17,6 +17,7 @@ pub struct Product {
     /// Position in the node's arguments of the operand that depends on `m`; the other is the one of `n`.
     pub a: usize,
     pub batch: Vec<usize>,
+    /// Empty for a product of one row ([`with_one_row`]).
     pub m: Vec<usize>,
     pub n: Vec<usize>,
     pub k: Vec<usize>,
@@ -152,6 +153,11 @@ fn identity(rank: usize) -> Vec<Ix> {
 
 /// The roles of a product, if it has both rows and columns. `n` gets the last axis of the result that has a side.
 pub fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
+    with_one_row(graph, dot).filter(|p| !p.m.is_empty())
+}
+
+/// The roles of a product that may have one row: then no axis is a row's, and those of the other operand are columns.
+pub(super) fn with_one_row(graph: &Graph, dot: ValueId) -> Option<Product> {
     let (node, _) = graph.def(dot)?;
     let Op::Reduce { op: ReduceOp::Dot, axes } = &node.op else { return None };
     let (Arg::Value(x), Arg::Value(y)) = (*node.args.first()?, *node.args.get(1)?) else { return None };
@@ -173,7 +179,7 @@ pub fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
             }
         }
     }
-    if left.is_empty() || right.is_empty() || k.iter().all(|&d| shape[d].is_const(1)) {
+    if left.is_empty() && right.is_empty() || k.iter().all(|&d| shape[d].is_const(1)) {
         return None;
     }
     // An operand that is the same along the whole sum is not part of a product's inner loop.
@@ -182,8 +188,7 @@ pub fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
         return None;
     }
     // The columns are the side that the result's last axis belongs to, so that stores and vectors run along it.
-    let last = |side: &[usize]| side.last().copied().unwrap_or(0);
-    let (a, m, mut n) = if last(&right) > last(&left) { (0, left, right) } else { (1, right, left) };
+    let (a, m, mut n) = if right.last() > left.last() { (0, left, right) } else { (1, right, left) };
     let reads = reads(graph, if a == 0 { y } else { x }, &identity);
     // Long rows of windows are blocks of their own: then the data that a block reads is contiguous. So are images. An
     // extent that is not known is taken to be long.

@@ -108,6 +108,7 @@ pub fn in_boxes(kernel: &mut Kernel, buf: BufId, columns: u32) -> Result<(), Str
         Stmt::Stage { buf: of, body, .. } if *of == buf => {
             // All that is to be known is in the masks.
             match BoxCopy::of(&before, &Facts::new(), body) {
+                Ok(copy) if copy.count() > 1 => done = Err("each of its rows is a box already".into()),
                 Ok(copy) => *body = copy.split(kernel, part).body(kernel),
                 Err(why) => done = Err(why),
             }

@@ -42,6 +42,7 @@ pub mod split_blocks;
 pub mod split_digits;
 pub mod split_edges;
 pub mod split_inner_for_swizzle;
+pub mod split_keys;
 pub mod split_matmul_k;
 pub mod split_reduction;
 pub mod spread_threads;
@@ -83,6 +84,7 @@ pub(super) const OF_PLANS: &[Entry<Plan>] = &[
     (merge_folds::RULE, &[&[Threads], &[Caches, Workers]]),
     (split_matmul_k::RULE, &[&[Threads]]),
     (split_reduction::RULE, &[&[Threads], &[Caches, Workers]]),
+    (split_keys::RULE, &[&[Threads]]),
 ];
 
 /// The rules of single kernels, in the order they run.

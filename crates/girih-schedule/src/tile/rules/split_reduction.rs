@@ -111,7 +111,7 @@ impl Choice<'_> {
             };
         }
         let workers = u64::from(ctx.target.axes.workers);
-        let columns = Columns::of(all, ctx).ok().and_then(|columns| columns.blocks());
+        let columns = Columns::of(kernel, all, ctx).ok().and_then(|columns| columns.blocks());
         let blocks = columns.unwrap_or(rows);
         if blocks * 2 > workers {
             return Err(format!("its {rows} rows have blocks for {workers} multiprocessors"));

@@ -4,7 +4,7 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::num::DType;
 use crate::tile::Context;
-use crate::tile::heuristics::stream_rows::{MANY, NARROW};
+use crate::tile::heuristics::stream_rows::{COPYING, MANY, NARROW};
 use crate::tile::matrix;
 use crate::tile::primitives::tile::stream::{Sides, StreamNest};
 use crate::tile::primitives::{LoopRef, Names, Script, Step, look};
@@ -102,6 +102,7 @@ fn sizes(rows: Option<u64>, keys: Option<u64>, room: &Room<'_>) -> Option<(u64, 
     let target = room.target;
     if target.has(Capability::Threads) {
         // Four warps with the rows of one product each; scores and sums are in registers where the matrix unit makes them.
+        let least = if room.sum == 0 && !target.has(Capability::TensorCopies) { COPYING } else { 16 };
         let of = |n: Option<u64>, most: u64| n.map_or(64, |n| n.max(1).next_multiple_of(16).min(most));
         let smaller = |n: u64| (n / 2).next_multiple_of(16).min(n);
         // Of long rows few blocks fit a multiprocessor; eight warps share what they are multiplied with.
@@ -110,7 +111,8 @@ fn sizes(rows: Option<u64>, keys: Option<u64>, room: &Room<'_>) -> Option<(u64, 
         let grouped = target.matrix_units.contains(&MatrixUnit::Wgmma) && room.operand == 2;
         let long = many && (room.deep >= 128 || grouped);
         let narrow = long && grouped && room.width <= NARROW && room.deep <= NARROW;
-        let (mut rows, mut keys) = (of(rows, if long { 128 } else { 64 }), of(keys, if narrow { 128 } else { 64 }));
+        let mut rows = of(rows, if long { 128 } else { 64 }).max(least);
+        let mut keys = of(keys, if narrow { 128 } else { 64 });
         while !room.holds(rows, keys) {
             (rows, keys) = match (rows, keys) {
                 (16, 16) => return None,
@@ -162,6 +164,7 @@ mod tests {
         };
         assert_eq!(of("sm_90a", 64, 2, None), Some((64, 64)));
         assert_eq!(of("sm_90a", 64, 2, Some(7)), Some((16, 64)));
+        assert_eq!(of("sm_80", 64, 2, Some(7)), Some((32, 64)));
         assert_eq!(of("sm_120", 128, 2, None), Some((64, 64)));
         assert_eq!(of("sm_90a", 128, 2, Some(4096)), Some((128, 64)));
         assert_eq!(of("sm_90a", 64, 2, Some(4096)), Some((128, 64)));

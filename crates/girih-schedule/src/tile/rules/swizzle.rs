@@ -101,5 +101,8 @@ mod tests {
             refusals("swizzle", &same, &gpu(&[])),
             ["s: boxes of 128 bytes with a swizzle do not follow each other"]
         );
+        // Nor are such boxes cut into narrower ones.
+        let long = same.replace("[64, 32]", "[64, 64]").replace("0..32", "0..64").replace("k*32", "k*64");
+        assert_eq!(refusals("split_inner_for_swizzle", &long, &gpu(&[])), ["s: each of its rows is a box already"]);
     }
 }

@@ -96,7 +96,7 @@ fn goals() -> Vec<Goal> {
                 half("1, 32, 1, 128"),
                 half("1, 32, 4096, 128")
             ),
-            3,
+            2,
         ),
         plain("softmax of 8 rows of 65536", "torch.softmax(torch.randn(8, 65536), -1)".into(), 1),
         plain("softmax of 4 rows of 32768", "torch.softmax(torch.randn(4, 32768), -1)".into(), 1),

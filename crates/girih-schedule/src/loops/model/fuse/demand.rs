@@ -6,7 +6,6 @@ use std::collections::hash_map::Entry;
 use crate::graph::ir::{Arg, Coord, MapSource, Node, Op, ReduceOp};
 use crate::index::{AxisId, Cond, Facts, Ix};
 use crate::loops::ir::MOST_IN_TURN;
-use crate::loops::model::roles;
 
 /// One need of a value by a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -140,7 +139,7 @@ impl Fusion<'_> {
                 around.sort_unstable();
                 around.dedup();
                 let product = match op {
-                    ReduceOp::Dot => roles::product(self.graph, node.results[0]).filter(|p| !self.is_thin(p)),
+                    ReduceOp::Dot => self.product_of(node.results[0]),
                     _ => None,
                 };
                 for (i, a) in node.args.iter().enumerate() {

@@ -115,6 +115,8 @@ const OF_WEIGHTS: (i64, i64) = (3, 10);
 const UNPACKING: i64 = 16;
 /// The most rows of a product that weights are unpacked for in registers.
 const FEW_TOGETHER: i64 = 8;
+/// Elements of the rows of a matrix unit's tile.
+const TILE: i64 = 16;
 /// How often in turn an element of a line is repeated, at most, where a value computed from the repetitions is worth an array: lanes of a
 /// vector would be loaded one by one.
 const FEW_TIMES: i64 = 8;
@@ -310,8 +312,10 @@ impl<'a> Fusion<'a> {
         if !self.off {
             let graph = self.graph;
             let mut say = |v: ValueId, why: &str| log.skipped(format!("stream {}", graph.values[v].name), why);
-            self.streams = online_softmax::find(graph, &mut say);
-            self.streams.retain(|_, s| s.inside.iter().all(|v| !self.force.contains(v)));
+            let mut streams = online_softmax::find(graph, !self.in_lines, &mut say);
+            streams.retain(|_, s| s.inside.iter().all(|v| !self.force.contains(v)));
+            streams.retain(|_, s| !self.is_thin(&s.outer) || self.fills_tiles(s));
+            self.streams = streams;
         }
         let nodes: Vec<&Node> = self.graph.nodes.values().collect();
         for node in nodes.into_iter().rev() {
@@ -428,9 +432,9 @@ impl<'a> Fusion<'a> {
                 if self.in_lines && demands.iter().any(|d| self.windows_across(node, axes, d)) {
                     return Err("its windows run along another axis than the kernel's result".into());
                 }
-                match roles::product(self.graph, v).filter(|_| *op == ReduceOp::Dot) {
-                    Some(product) if !self.is_thin(&product) => self.product(product, &demands)?,
-                    _ => self.reduction(v, &demands)?,
+                match self.product_of(v).filter(|_| *op == ReduceOp::Dot) {
+                    Some(product) => self.product(product, &demands)?,
+                    None => self.reduction(v, &demands)?,
                 }
             }
             _ => return Err("it is computed as a whole".into()),
@@ -580,6 +584,45 @@ impl<'a> Fusion<'a> {
             _ => false,
         };
         one(&p.m) || one(&p.n) || tiny || few(&p.m, 1 - p.a) || few(&p.n, p.a)
+    }
+
+    /// The roles of a product that gets blocks: a streamed one may have one row.
+    fn product_of(&self, v: ValueId) -> Option<Product> {
+        match self.streams.get(&v) {
+            Some(s) => Some(s.outer.clone()),
+            None => roles::product(self.graph, v).filter(|p| !self.is_thin(p)),
+        }
+    }
+
+    /// True if a streamed product of one row is worth the tiles of a matrix unit, though it fills one row of each: its operands have elements
+    /// of two bytes, in rows of whole tiles, keys and values are copied as they lie in memory, and blocks can share the keys, since their
+    /// number is known.
+    fn fills_tiles(&self, s: &Stream) -> bool {
+        let Some((inner, _)) = s.inner.as_ref().filter(|_| s.outer.m.is_empty()) else { return false };
+        let known = |p: &Product, axes: &[usize]| p.extent(self.graph, axes).as_const();
+        let of_two_bytes = |v: ValueId| self.graph.values[v].elem.dtype.bits() == 16;
+        let fits = |p: &Product| {
+            let Some((node, _)) = self.graph.def(p.dot) else { return false };
+            let copied = matches!(node.args.get(1 - p.a), Some(Arg::Value(v)) if self.lies_in_memory(*v));
+            copied && node.values().all(of_two_bytes)
+        };
+        let whole = |n: Option<i64>| n.is_some_and(|n| n % TILE == 0);
+        fits(&s.outer)
+            && fits(inner)
+            && known(&s.outer, &s.outer.k).is_some()
+            && whole(known(&s.outer, &s.outer.n))
+            && whole(known(inner, &inner.k))
+    }
+
+    /// True if a value only rearranges an array, as far as that is known before any kernel is.
+    fn lies_in_memory(&self, v: ValueId) -> bool {
+        let identity = (0..self.graph.values[v].shape.len()).map(crate::graph::ir::axis).collect();
+        let (of, _) = online_softmax::through_maps(self.graph, v, identity, &mut vec![]);
+        let given = self.graph.outputs.iter().any(|o| o.value == of);
+        given
+            || self.graph.def(of).is_none_or(|(node, _)| {
+                !matches!(node.op, Op::IndexMap(_) | Op::Elementwise(_) | Op::Gather(_) | Op::Index(_))
+            })
     }
 
     /// True if an operand of a product is made of weights that take less memory.
@@ -818,18 +861,16 @@ impl<'a> Fusion<'a> {
             reduces: false,
         };
         match &node.op {
-            Op::Reduce { op, .. } => {
-                match roles::product(self.graph, v).filter(|p| *op == ReduceOp::Dot && !self.is_thin(p)) {
-                    Some(p) => {
-                        root.places = (0..shape.len()).map(crate::graph::ir::axis).collect();
-                        root.products.push(p);
-                    }
-                    None => {
-                        root.first = (0..extents.len()).filter(|d| !extents[*d].is_const(1)).collect();
-                        root.reduces = true;
-                    }
+            Op::Reduce { op, .. } => match self.product_of(v).filter(|_| *op == ReduceOp::Dot) {
+                Some(p) => {
+                    root.places = (0..shape.len()).map(crate::graph::ir::axis).collect();
+                    root.products.push(p);
                 }
-            }
+                None => {
+                    root.first = (0..extents.len()).filter(|d| !extents[*d].is_const(1)).collect();
+                    root.reduces = true;
+                }
+            },
             Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. } | Op::Repeat(_) => {
                 // Computed as a whole, from arrays. An operand that a scatter reads only once, or that is merged, may
                 // be an array in another order.

@@ -14,6 +14,7 @@
 pub mod merge;
 pub mod pack;
 pub mod split_k;
+pub mod split_keys;
 pub mod split_rows;
 pub mod swap;
 

@@ -16,12 +16,13 @@
 //!                                                    store out[i*512 + j] = acc + b[j]
 //! ```
 //!
-//! Legal for the sums of a nest of contractions, which are split together, and for the one reduction of rows ([`super::split_rows`]), where
-//! the number of iterations is a constant. The part past the end of a contraction reads zeros; that of a row is shorter.
+//! Legal for the sums of a nest of contractions, which are split together, for the one reduction of rows ([`super::split_rows`]), and for
+//! the stream of keys in attention ([`super::split_keys`]), where the number of iterations is a constant. The part past the end of a
+//! contraction reads zeros; that of a row is shorter.
 
 use std::collections::BTreeSet;
 
-use super::{nest_of, split_rows};
+use super::{nest_of, split_keys, split_rows};
 use crate::base::IdMap;
 use crate::graph::Elem;
 use crate::index::{Cond, Facts, Mask, simplify};
@@ -45,6 +46,11 @@ pub fn apply(plan: &mut Plan, ctx: &Context, at: usize, loop_: LoopRef, length: 
     let f = loop_at(&step.kernel, loop_)?;
     if let Some(rows) = ReducedRows::of(&step.kernel, ctx).filter(|rows| std::ptr::eq(rows.reduce, f)) {
         let made = split_rows::split(rows, &step, &mut plan.arrays, length)?;
+        plan.steps.splice(at..=at, made);
+        return Ok(());
+    }
+    if f.stream.is_some() {
+        let made = split_keys::split(&step, f, &mut plan.arrays, length)?;
         plan.steps.splice(at..=at, made);
         return Ok(());
     }
@@ -133,15 +139,7 @@ impl<'a> Split<'a> {
 
     /// New arrays for the parts of each sum.
     fn arrays(&self, step: &Step, arrays: &mut IdMap<ArrayId, Array>) -> Vec<ArrayId> {
-        // The extents are those of the loops, in the names of the kernel's parameters: of the model's symbols here.
-        let symbol = |v: ValId| {
-            let at = step.kernel.params.iter().position(|p| p.val == v)?;
-            match step.args.get(at)? {
-                StepArg::Symbol(s) => Some(s.ix()),
-                StepArg::Array(_) => None,
-            }
-        };
-        let extents = self.nest.free.iter().map(|f| f.hi.subst_vals(&mut |v, _| symbol(v)));
+        let extents = extents(step, &self.nest.free);
         let shape: Vec<Ix> = [Ix::Const(self.parts as i64)].into_iter().chain(extents).collect();
         let sums = self.nest.sums.iter().enumerate().map(|(at, sum)| {
             let dtype = num_type(&step.kernel, sum.roles.acc).unwrap_or(DType::F32);
@@ -299,8 +297,20 @@ impl<'a> Split<'a> {
     }
 }
 
+/// The extents of loops in the names of the model's symbols: the kernel has them by those of its parameters.
+pub(super) fn extents(step: &Step, loops: &[&For]) -> Vec<Ix> {
+    let symbol = |v: ValId| {
+        let at = step.kernel.params.iter().position(|p| p.val == v)?;
+        match step.args.get(at)? {
+            StepArg::Symbol(s) => Some(s.ix()),
+            StepArg::Array(_) => None,
+        }
+    };
+    loops.iter().map(|f| f.hi.subst_vals(&mut |v, _| symbol(v))).collect()
+}
+
 /// Shows the bodies of `depth` loops, each the last statement of the one around it, the outermost first.
-fn in_bodies(s: &mut Stmt, depth: usize, f: &mut dyn FnMut(&mut Vec<Stmt>)) {
+pub(super) fn in_bodies(s: &mut Stmt, depth: usize, f: &mut dyn FnMut(&mut Vec<Stmt>)) {
     let Stmt::For(l) = s else { return };
     f(&mut l.body);
     if let (2.., Some(last)) = (depth, l.body.last_mut()) {

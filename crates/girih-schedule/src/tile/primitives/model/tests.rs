@@ -55,6 +55,8 @@ fn steps(text: &str, lines: &[&str], ctx: &Context) -> String {
 
 const LINEAR: &str = "torch.nn.Linear(100, 40)(torch.randn(6, 100))";
 const ROWS: &str = "torch.randn(3, 100).sum(-1)";
+const ATTENTION: &str =
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(8, 16), torch.randn(40, 16), torch.randn(40, 16))";
 const TWO: &str = "x = torch.randn(6, 60); (torch.nn.Linear(60, 40)(x).relu(), torch.nn.Linear(60, 32)(x))";
 
 #[test]
@@ -80,6 +82,40 @@ fn the_results_of_a_model_stay_as_they_are() {
             assert!(made.contains(&format!("for part in 0..{parts}: reduce")), "{made}");
             let made = steps(ROWS, &[&format!("split_k k_sum.k by {length}")], ctx);
             assert!(made.contains(&format!("for part in 0..{parts}: reduce combine add(sum_1) from 0.0")), "{made}");
+        }
+    }
+}
+
+/// Attention in parts: keys that do not divide, and parts that a mask hides from a row.
+#[test]
+fn parts_of_attention_are_joined() {
+    let of = |rows: u32| format!("torch.randn(2, {rows}, 16)");
+    let text = |more: &str| {
+        format!("torch.nn.functional.scaled_dot_product_attention({}, {1}, {1}{more}).relu()", of(5), of(50))
+    };
+    let floats = |all: &[Vec<u8>]| -> Vec<f32> {
+        all.iter()
+            .flatten()
+            .copied()
+            .collect::<Vec<u8>>()
+            .chunks(4)
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect()
+    };
+    for text in [text(""), text(", is_causal=True")] {
+        for length in [1, 7, 25, 32, 49] {
+            let (graph, mut plan) = plan_of(&text);
+            let want = floats(&results(&graph, &plan));
+            let line = format!("split_k k_attention_relu.key by {length}");
+            one(&mut plan, &line, &gpu(&[])).unwrap_or_else(|why| panic!("{text}: {line}: {why}"));
+            assert_eq!(plan.steps.len(), 2);
+            for step in &plan.steps {
+                assert_eq!(verify(&step.kernel, Dialect::Loop), [], "{}", print(&step.kernel, Dialect::Loop));
+                assert_eq!(step.args.len(), step.kernel.params.len(), "{line}");
+            }
+            let have = floats(&results(&graph, &plan));
+            let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5;
+            assert!(want.len() == 160 && want.iter().zip(&have).all(near), "{text}: {line}: {want:?} {have:?}");
         }
     }
 }
@@ -136,6 +172,7 @@ fn a_step_says_why_it_is_refused() {
         (LINEAR, "pack", &cpu, "expected `KERNEL.ARRAY`"),
         (LINEAR, "unroll k_linear.k", &cpu, "`unroll` is not a step of the section `model`"),
         (ROWS, "split_k k_sum.k by 1000", &cpu, "its rows are one part"),
+        (ATTENTION, "split_k k_attention.key by 40", &cpu, "40 keys are one part"),
         (ROWS, "swap k_sum.k", &cpu, "it is not the loop of a sum"),
         ("torch.randn(B, 100).sum(0)", "split_k k_sum.k by 4", &cpu, "it is not the loop of a sum"),
         (

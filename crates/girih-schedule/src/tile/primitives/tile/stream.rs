@@ -34,9 +34,10 @@ const MUL: ScalarOp = ScalarOp::MulF { rounding: NEAREST, ftz: false };
 
 /// Free loops around a stream, and what stands with it.
 pub struct StreamNest<'a> {
-    free: Vec<&'a For>,
+    /// Outermost first.
+    pub free: Vec<&'a For>,
     /// Straight-line statements outside the loops below, in program order.
-    around: Vec<&'a Stmt>,
+    pub around: Vec<&'a Stmt>,
     pub stream: &'a For,
     pub roles: &'a Stream,
     /// The sum that scores are computed from.
@@ -44,9 +45,9 @@ pub struct StreamNest<'a> {
     /// Straight-line statements of one iteration, but for the loop over the sums.
     inside: Vec<&'a Stmt>,
     /// The loop that updates the weighted sums.
-    update: &'a For,
+    pub update: &'a For,
     /// What is done with them.
-    last: &'a For,
+    pub last: &'a For,
 }
 
 impl<'a> StreamNest<'a> {
@@ -140,7 +141,7 @@ pub struct Sides {
     pub keys: Side,
     pub n: Side,
     pub depth: Side,
-    batch: Side,
+    pub batch: Side,
 }
 
 impl Sides {
