@@ -121,7 +121,7 @@ impl<'a> Split<'a> {
         };
         let roles = self.nest.roles;
         let ids = [
-            array(arrays, roles.acc, &[self.width.clone()]),
+            array(arrays, roles.acc, std::slice::from_ref(&self.width)),
             array(arrays, roles.greatest, &[]),
             array(arrays, roles.total, &[]),
         ];
