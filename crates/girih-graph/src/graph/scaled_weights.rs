@@ -113,7 +113,7 @@ struct Pass<'g> {
     uses: Vec<usize>,
     /// The values that are not copied.
     left_out: BTreeSet<ValueId>,
-    /// Those that were made anew instead.
+    /// The values that were made anew instead.
     anew: BTreeSet<ValueId>,
     copy: Copying<'g>,
 }
@@ -141,7 +141,7 @@ impl<'g> Pass<'g> {
         self.known[v.0 as usize]
     }
 
-    /// What a multiplication by a factor becomes, if the factor can be in the weights.
+    /// The value that a multiplication by a factor becomes, if the factor can be in the weights.
     fn moved(&mut self, node: &Node) -> Option<(ValueId, Arg)> {
         let Op::Elementwise(ScalarOp::MulF { .. }) = node.op else { return None };
         let ([Arg::Value(a), Arg::Value(b)], [result]) = (&node.args[..], &node.results[..]) else { return None };
@@ -153,7 +153,7 @@ impl<'g> Pass<'g> {
         let factor = Some(Read::of(self.graph, by)).filter(Read::is_spread)?;
         let mut anew = vec![by];
         let made = self.times(x, &factor, &mut anew)?;
-        // What other nodes need, too, stays.
+        // Values that other nodes need, too, stay.
         self.anew.extend(anew.into_iter().filter(|v| self.uses[v.0 as usize] == 1));
         let name = &self.graph.values[*result].name;
         Some((*result, self.builder(node).name(made, name)))
@@ -312,14 +312,14 @@ mod tests {
     #[test]
     fn other_factors_stay() {
         for then in [
-            // Of columns of the image, of all, and given with the call.
+            // Factors of columns of the image, of all, and given with the call.
             "  u: f32[2, 8, 4, 4] = map w[i3, 0]\n  y: f32[2, 8, 4, 4] = mul c, u\n",
             "  y: f32[2, 8, 4, 4] = mul c, 2.0\n",
             "  u: f32[2, 8, 4, 4] = map x[i0, 0, i2, i3]\n  y: f32[2, 8, 4, 4] = mul c, u\n",
-            // Of what is not a product and a bias.
+            // Factors of values that are no product and a bias.
             "  e: f32[2, 8, 4, 4] = sub a, c\n  y: f32[2, 8, 4, 4] = mul e, t\n",
             "  e: f32[2, 8, 4, 4] = exp c\n  y: f32[2, 8, 4, 4] = mul e, t\n",
-            // Of a product that something else needs.
+            // A factor of a product that something else needs.
             "  e: f32[2, 8, 4, 4] = mul c, t\n  y: f32[2, 8, 4, 4] = add e, c\n",
         ] {
             assert_eq!(moved(&conv(then)), None, "{then}");
