@@ -237,6 +237,10 @@ pub enum Place {
     /// One of the three loops of a product that groups of four warps compute; they read operands directly from shared
     /// memory.
     Warpgroup,
+    /// The same of a product that the matrix unit of Blackwell computes for groups of four warps, in tensor memory: it is all that
+    /// the iterations of a pipeline do beside their stages. Each group has 128 rows, and its threads have its sums in their registers
+    /// before the pipeline and behind it.
+    Tcgen05,
     /// The outermost loop of a nest that copies boxes from shared memory to an array, which one thread begins (TMA). Its body
     /// copies element by element; the masks say how far the array goes ([`crate::tile::boxes`]). Nothing behind it in the
     /// kernel touches the array.
@@ -263,6 +267,18 @@ impl Filled {
     /// The word in the text of a stage, and the space before it.
     pub fn suffix(self) -> String {
         Filled::WORDS.iter().find(|(_, f)| *f == self).map_or(String::new(), |(word, _)| format!(" {word}"))
+    }
+}
+
+impl Place {
+    /// Returns true for the loops of a product on a matrix unit.
+    pub fn is_product(self) -> bool {
+        self == Place::Matrix || self.is_of_groups()
+    }
+
+    /// Returns true for the loops of a product of groups of four warps.
+    pub fn is_of_groups(self) -> bool {
+        matches!(self, Place::Warpgroup | Place::Tcgen05)
     }
 }
 

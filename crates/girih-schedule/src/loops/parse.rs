@@ -363,6 +363,8 @@ impl<'a> Parser<'_, 'a> {
             Place::Lanes
         } else if self.c.eat_word("warpgroup") {
             Place::Warpgroup
+        } else if self.c.eat_word("tcgen05") {
+            Place::Tcgen05
         } else if self.c.eat_word("tensor") {
             Place::TmaStore
         } else if self.c.eat_word("pipeline") {

@@ -26,7 +26,7 @@
 //!            ("stream" "score=" VAL "value=" VAL "greatest=" BUF "total=" BUF "acc=" BUF)?
 //! place   := "unroll" | "vector" "(" INT ")" | "thread"
 //!          | "block" "(" ("x" | "y" | "z") ("," "groups" "of" INT)? ("," INT "in" "turn")? ")"
-//!          | "pipeline" "(" INT ("," "roles")? ("," "overlap")? ")" | "matrix" | "warpgroup" | "lanes" | "tensor"  tile IR
+//!          | "pipeline" "(" INT ("," "roles")? ("," "overlap")? ")" | "matrix" | "warpgroup" | "tcgen05" | "lanes" | "tensor"  tile IR
 //! role    := AXIS | "(" AXIS,* ")"
 //!
 //! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
@@ -210,6 +210,7 @@ pub fn place_text(place: Place) -> String {
         Place::Matrix => "matrix".to_string(),
         Place::Lanes => "lanes".to_string(),
         Place::Warpgroup => "warpgroup".to_string(),
+        Place::Tcgen05 => "tcgen05".to_string(),
         Place::TmaStore => "tensor".to_string(),
     }
 }
