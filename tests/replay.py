@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGETS = ["x86-64-v3", "x86-64-v4", "sm_80", "sm_90a", "sm_120"]
+TARGETS = ["x86-64-v3", "x86-64-v4", "sm_80", "sm_90a", "sm_100a", "sm_120"]
 MODELS = [
     "torch.softmax(torch.randn(64, 1000), -1)",
     "torch.randn(256, 512) @ torch.randn(512, 384)",

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGETS = ["cpu", "sm_80", "sm_90a"]
+TARGETS = ["cpu", "sm_80", "sm_90a", "sm_100a"]
 PROGRAMS = {
     "gemm": ["A=randn:f16[140x96]", "B=randn:f16[96x150]", "C=zeros:f32[140x150]", "M=i32:140", "N=i32:150", "K=i32:96", "grid=2,2"],
     "gemm_f32": None,
@@ -30,6 +30,7 @@ MODELS = [
     "torch.softmax(torch.randn(6, 100), -1)",
     "torch.randn(40, 70) @ torch.randn(70, 48)",
     "torch.randn(33, 64, dtype=torch.float16) @ torch.randn(64, 48, dtype=torch.float16)",
+    "torch.randn(130, 128, dtype=torch.float16) @ torch.randn(128, 136, dtype=torch.float16)",
     "torch.nn.RMSNorm(96)(torch.randn(5, 96))",
     "torch.randn(3, 5000).sum(-1)",
     "torch.randn(50, 64).sum(0)",
@@ -45,13 +46,13 @@ NUMBERS = ["1", "2", "3", "4", "5", "7", "8", "16", "24", "32", "48", "64", "128
 WORDS = {
     "a": ["b"], "b": ["a"], "rows": ["windows", "panels 8", "shared"], "shared": ["rows", "panels 16", "shared f16"],
     "thread": ["block.x", "thread 32", "lanes"], "lanes": ["thread", "thread 32"], "block.x": ["block.y", "thread"], "registers": ["tiles"], "guard": [""],
-    "threads": ["warps"], "warps": ["threads"], "roles": [""], "overlap": ["roles"], "tma": ["async"], "async": ["tma"],
+    "threads": ["warps"], "warps": ["threads", "groups"], "groups": ["warps"], "tcgen05": ["warpgroup"], "warpgroup": ["tcgen05"], "roles": [""], "overlap": ["roles"], "tma": ["async"], "async": ["tma"],
 }  # fmt: skip
 #: Lines that may stand anywhere; `@` is replaced by a loop or a buffer that the schedule names.
 LINES = ["unroll @", "vector @ by 8", "vector @ by 4 x 2", "peel @", "unswitch @", "serial @", "privatise @", "hoist @", "sink @",
          "split @ by 3 -> u, w", "split @ by 16 guard -> u, w", "bind @ to thread", "bind @ to block.y", "bind @ to thread 64",
          "tile @ by 8 x 16 x 8", "tile @ by 8 x 16", "stage_read @ by a rows", "stage_read @ by b panels 16", "stage_read @ by a shared",
-         "tensorize @ as registers 4 x 16 by 8", "tensorize @ as threads 2 x 2", "tensorize @ as warps 2 x 1", "tensorize @ as rows 2", "pipeline @ by 2",
+         "tensorize @ as registers 4 x 16 by 8", "tensorize @ as threads 2 x 2", "tensorize @ as warps 2 x 1", "tensorize @ as rows 2", "tensorize @ as groups 1 x 1", "tensorize @ as warpgroup", "tensorize @ as tcgen05", "pipeline @ by 2",
          "stage_write @", "stage_write @ by shared", "stage_write @ by tma", "retype @ to f16", "approximate @", "normalize @", "pad @ by 4", "swizzle @ by 64", "fill @ by async", "fill @ by tma", "trim @", "group @ by 4",
          "cluster @ by 2", "persist @ by 4", "box @ by 64", "distribute @", "interleave @", "unbatch @", "fuse @, @ -> u", "digits @ by 4 x 2 -> u, w, z", "jam @ by 4", "scan @ by 32 x 4", "turn @, @ by 16", "rfactor @ by 16 -> u, w", "own @ by 64", "stage_row @", "own @ by 32 rolled", "reverse @", "prefetch @ by 2", "bind to thread 64", "pair @", "rfactor @ by 8 x 1 -> u, w", "rfactor @ by 16 x 4 -> u, w, z", "bind @ to lanes", "bind @, @ to cluster 4", "count @ by 4", "count @ by shared", "recompute @", "bound @", "promote @ by 32", "promote @ by 8 x 4", "windows @ by 1", "windows @ by 2",
          "policy spread_threads", "policy keep_tiles", "policy wide_access", "policy vectorise"]  # fmt: skip

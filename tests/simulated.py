@@ -173,6 +173,13 @@ PRODUCTS = [
         "k_matmul",
         "sm_90a",
     ),
+    (
+        "torch.randn(512, 3584, dtype=torch.float16) @ torch.randn(3584, 3584, dtype=torch.float16)",
+        (512, 3584, 3584),
+        2,
+        "k_matmul",
+        "sm_100a",
+    ),
 ]
 MOST_BYTES = 1.15
 
@@ -230,6 +237,8 @@ def product(girih, text, extents, size, kernel, target):
         return failed(f"no kernel {kernel} with a grid")
     if size == 2 and target == "sm_90a" and "wgmma commit" not in printed:
         return failed("no warpgroup multiplies")
+    if size == 2 and target == "sm_100a" and "tcgen05 commit" not in printed:
+        return failed("nothing is multiplied in tensor memory")
     try:
         budgets = ["--max-bank-conflicts", "1", "--max-sectors", "1" if size == 4 else "2"]
         done = girih_on("sim", "-c", text, "--seed", "0", "--block", "0,0,0", "--json", *budgets)

@@ -14,9 +14,11 @@ mod gpu_programs;
 use std::collections::BTreeMap;
 
 use girih_compiler::index::{Cmp, Ix};
-use girih_compiler::kernel::ir::{Address, Fence, Kernel, Space, Stmt, ValId};
+use girih_compiler::kernel::ir::{Address, Fence, Kernel, Space, Stmt, ValId, statements};
 use girih_compiler::kernel::print;
-use gpu_programs::{CLUSTERED, IN_TURN, Program, TARGETS, programs, programs_in_clusters, programs_in_turn, simulate};
+use gpu_programs::{
+    CLUSTERED, IN_TENSOR_MEMORY, IN_TURN, Program, TARGETS, programs, programs_in_clusters, programs_in_turn, simulate,
+};
 
 const MODELS: &[&str] = &[
     "torch.randn(40, 72) @ torch.randn(72, 36)",
@@ -100,6 +102,8 @@ fn changes(s: &Stmt) -> &'static [Change] {
         Stmt::InitBarrier { .. } => &[Delete, More],
         Stmt::TmaLoad { .. } => &[Delete, Less, Another],
         Stmt::WgmmaWait { .. } | Stmt::StoreWait { .. } => &[Delete, More, Later],
+        Stmt::Tcgen05Commit { .. } => &[Delete, Another],
+        Stmt::Tcgen05Wait { .. } => &[Delete],
         Stmt::TmaStore { .. } | Stmt::StoreCommit => &[Delete],
         Stmt::SyncWarp | Stmt::Commit | Stmt::WgmmaCommit | Stmt::Fence { .. } | Stmt::CopyAsync { .. } => &[Delete],
         _ => &[],
@@ -140,7 +144,13 @@ fn changed(kernel: &Kernel, s: &Stmt, change: Change) -> Option<Stmt> {
             *bytes -= 16;
             true
         }
-        (Stmt::WaitPhase { on, .. } | Stmt::Arrive { on, .. } | Stmt::TmaLoad { on, .. }, Change::Another) => next(on),
+        (
+            Stmt::WaitPhase { on, .. }
+            | Stmt::Arrive { on, .. }
+            | Stmt::TmaLoad { on, .. }
+            | Stmt::Tcgen05Commit { on },
+            Change::Another,
+        ) => next(on),
         _ => false,
     };
     does.then_some(s)
@@ -203,7 +213,7 @@ fn mutated(
         }
         let what = statement(kernel, &s);
         match change {
-            Change::Delete => *done = Some((what, None)),
+            Change::Delete => *done = Some((what, needless(&s, out.last(), rest.as_slice()))),
             Change::Later => match rest.next() {
                 Some(next) => {
                     *done = Some((
@@ -243,6 +253,33 @@ fn statement(kernel: &Kernel, s: &Stmt) -> String {
     first.unwrap_or(line).trim().to_string()
 }
 
+const WAITS: &str = "the lanes wait for the mbarrier themselves";
+
+/// Why a statement is not needed between others.
+fn needless(s: &Stmt, before: Option<&Stmt>, then: &[Stmt]) -> Option<&'static str> {
+    let barrier = matches!(s, Stmt::Barrier | Stmt::BarrierFirst { .. });
+    match (before, then) {
+        (_, [Stmt::WaitPhase { .. }, ..]) if *s == Stmt::SyncWarp => Some(WAITS),
+        (_, [Stmt::If { then, .. }, ..]) if *s == Stmt::SyncWarp && matches!(then[..], [Stmt::WaitPhase { .. }]) => {
+            Some(WAITS)
+        }
+        (Some(before), [Stmt::Fence { kind: Fence::AfterSync }, Stmt::If { then, .. }, ..])
+            if barrier && of_first_thread(before) && matches!(then[..], [Stmt::Tcgen05Dealloc { .. }]) =>
+        {
+            Some("the threads have met since they loaded their columns")
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if the first thread fills slots that products in tensor memory read.
+fn fills_for_products(kernel: &Kernel, s: &Stmt) -> bool {
+    let (mut multiplies, mut fills) = (false, false);
+    statements(&kernel.body, &mut |s| multiplies |= matches!(s, Stmt::Tcgen05Commit { .. }));
+    statements(std::slice::from_ref(s), &mut |s| fills |= matches!(s, Stmt::TmaLoad { .. }));
+    multiplies && fills && of_first_thread(s)
+}
+
 /// Why it does not matter which of two statements comes first; `before` stands before both.
 fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> Option<&'static str> {
     match (s, next) {
@@ -252,6 +289,9 @@ fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> O
         }
         (Stmt::WaitGroups { .. }, Stmt::WaitPhase { .. }) | (Stmt::WaitPhase { .. }, Stmt::WaitGroups { .. }) => {
             Some("both only wait")
+        }
+        (Stmt::Barrier, next) if fills_for_products(kernel, next) => {
+            Some("the thread that fills has waited for the products itself")
         }
         _ if !touches(kernel, next) => Some("the other statement touches nothing that threads share"),
         (Stmt::Barrier | Stmt::BarrierFirst { .. }, _)
@@ -268,7 +308,9 @@ fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> O
 
 /// Returns true if an mbarrier counts the readers of a generation, which a warp of its own fills in turn.
 fn of_readers(kernel: &Kernel, s: &Stmt) -> bool {
-    let (Stmt::Arrive { on, bytes: None, .. } | Stmt::WaitPhase { on, .. }) = s else { return false };
+    let (Stmt::Arrive { on, bytes: None, .. } | Stmt::WaitPhase { on, .. } | Stmt::Tcgen05Commit { on }) = s else {
+        return false;
+    };
     matches!(on, Address::Slot { buf, .. } if kernel.slots[*buf].name.to_string() == "free")
 }
 
@@ -317,7 +359,7 @@ fn touches(kernel: &Kernel, s: &Stmt) -> bool {
         Stmt::For { body, .. } | Stmt::Loop { body } => body.iter().any(|s| touches(kernel, s)),
         Stmt::If { then, els, .. } => then.iter().chain(els).any(|s| touches(kernel, s)),
         Stmt::Commit
-        | Stmt::Fence { kind: Fence::Registers }
+        | Stmt::Fence { kind: Fence::Registers | Fence::BeforeSync | Fence::AfterSync }
         | Stmt::Let { .. }
         | Stmt::Index { .. }
         | Stmt::Test { .. }
@@ -403,6 +445,12 @@ fn every_derived_statement_is_needed() {
     for (text, knobs) in GROUPED.iter().filter(|(text, _)| is_meant(text)) {
         for program in programs(text, "sm_90a", knobs) {
             assert!(print::print(&program.lowered.kernel).contains("wgmma commit"), "{}", program.name);
+            tally.program(&program);
+        }
+    }
+    for (text, knobs) in IN_TENSOR_MEMORY.iter().filter(|(text, _)| is_meant(text)) {
+        for program in programs(text, "sm_100a", knobs) {
+            assert!(print::print(&program.lowered.kernel).contains("tcgen05 commit"), "{}", program.name);
             tally.program(&program);
         }
     }

@@ -32,6 +32,7 @@
 //! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
 //! panel   := place "trans"? "swizzle" INT "strides" "(" INT "," INT ")"     a matrix in shared memory: [`Panel`]
 //! left    := panel | place                                                 or in registers of the threads: [`Left`]
+//! descr   := place "descriptor" HEX                                       an operand of `tcgen05 mma`: [`Described`]
 //! operand := "f16" | "bf16" | "tf32" | "e4m3" | "e5m2" | "s8" | "u8"      of the left fragment, and of the right where it differs
 //! opnd    := VAL | const ":" dtype
 //! ix      := as in loop IR, and "tx"                                       the thread's number in its block
@@ -47,7 +48,7 @@
 //! 4. Vector loads and stores are not masked; only scalar accesses and copies have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
 //! 6. Threads of a block are numbered along one dimension: with warps of 32, thread `tx` is lane `tx%32` of warp `tx//32`. Constructs
-//!    that need several threads (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, `wgmma`,
+//!    that need several threads (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, `wgmma`, `tcgen05`,
 //!    asynchronous copies and the waits for them) appear only where a block has several.
 //! 7. All threads of a block reach a `barrier` together, all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix`
 //!    or an `mma`, and all threads of a warpgroup a `wgmma` ([`super::uniform`] checks it). Only the first two order
@@ -214,6 +215,10 @@ pub enum Fence {
     Global,
     /// The thread's writes to registers, for products of its warpgroup.
     Registers,
+    /// The thread's accesses of tensor memory, for threads that it meets next.
+    BeforeSync,
+    /// Accesses of tensor memory by threads that it has met, for its own ones from here on.
+    AfterSync,
 }
 
 /// Warps of a warpgroup.
@@ -264,6 +269,14 @@ impl Left {
             Left::Words(place) => place,
         }
     }
+}
+
+/// An operand of `tcgen05 mma`: its first element in a shared slot, as if no pieces were exchanged, and the number that tells of
+/// its layout, without the address ([`super::tcgen05::Matrix`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Described {
+    pub place: Address,
+    pub number: u64,
 }
 
 /// The greatest distance of elements for which adjacent vectors are loaded.

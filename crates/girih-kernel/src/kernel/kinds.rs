@@ -26,6 +26,9 @@
 //! Behind                                   ("behind" BUF ("," BUF)*)?
 //! InPanel                                  panel
 //! LeftOperand                              left
+//! InShared                                 descr
+//! Hex                                      "0x" and digits
+//! OfKind                                   "f16" | "tf32" | "f8f6f4" | "i8"
 //! FromTensor, ToTensor, GlobalName         NAME
 //! Number                                   INT
 //! Unroll, Apart                            ("unroll" INT)?, ("by" INT)?    0, and 1, where it is left out
@@ -42,6 +45,8 @@
 //! FenceKind                                "init" | "async" | "global" | "registers"    shows TMA new mbarriers, or writes to
 //!                                                                          shared or to global memory, or `wgmma` a
 //!                                                                          thread's registers
+//!                                        | "before_sync" | "after_sync"    shows other threads what this one did in tensor memory,
+//!                                                                          or this one what others did there
 //! High, Writes, More                       "low" | "high", "read" | "write", "more" | "fewer"
 //! All                                      "all"?
 //! NewAxis                                  AXIS
@@ -51,6 +56,7 @@
 //! A walker sees of `store c[i] = x where i < n` the parts `At(c[i], Writes)`, `Moves(x)` and `Mask(i < n)`.
 
 use super::ir::*;
+use super::tcgen05::MmaKind;
 use crate::num::ScalarOp;
 
 /// A part of a statement.
@@ -175,6 +181,7 @@ kinds! {
     /// `behind` and slots, or nothing.
     Behind: Vec<BufId> => |bufs, each| bufs.iter().for_each(|buf| each(Part::Slot(*buf, Access::Names)));
     InPanel: Panel => |panel, each| each(Part::At(&panel.place, Access::Multiplies));
+    InShared: Described => |of, each| each(Part::At(&of.place, Access::Multiplies));
     LeftOperand: Left => |left, each| each(Part::At(left.place(), Access::Multiplies));
     FromTensor: TensorId => |tensor, each| each(Part::Tensor(*tensor, Access::Reads));
     ToTensor: TensorId => |tensor, each| each(Part::Tensor(*tensor, Access::Writes));
@@ -182,6 +189,8 @@ kinds! {
     GlobalName: u32;
 
     Number: u32;
+    /// A number whose bits have meanings of their own.
+    Hex: u32;
     /// `unroll INT`, or nothing for 0.
     Unroll: u32;
     /// `by INT`, or nothing for 1.
@@ -211,6 +220,7 @@ kinds! {
     Transpose: Transposed;
     OfTiles: AmxTerms;
     OfPanel: Operand;
+    OfKind: MmaKind;
     /// One type for both operands, or two.
     OfFragments: [Operand; 2];
     FenceKind: Fence;

@@ -7,6 +7,7 @@
 //! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
 //! * [`provenance`]: which operations of the user's program statements were made for
 //! * [`verify`]: what must hold of it    * [`uniform`]: what all threads of a block have in common
+//! * [`tcgen05`]: the numbers that tell its instructions of their operands
 //! * [`nan_bits`]: which floats a kernel looks at the bits of    * [`registers`]: what warpgroups give each other
 
 pub mod eval;
@@ -23,6 +24,7 @@ pub mod registers;
 pub mod sim;
 mod spelled;
 pub mod statements;
+pub mod tcgen05;
 pub mod uniform;
 pub mod verify;
 #[cfg(test)]

@@ -198,6 +198,12 @@ impl<'a> Cursor<'a> {
         let t = self.next();
         t.parse().map_err(|_| format!("expected a number, found `{t}`"))
     }
+    /// Reads a number in hexadecimal digits behind `0x`.
+    pub(super) fn hex(&mut self) -> Res<u64> {
+        let found = self.found();
+        let digits = self.next().strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        digits.ok_or_else(|| format!("expected a number that begins with `0x`, found {found}"))
+    }
     /// Reads a string in quotes and returns its content.
     pub(super) fn string(&mut self) -> Res<String> {
         let found = self.found();

@@ -10,6 +10,7 @@ use super::ir::*;
 use super::kinds::*;
 use super::parse::{Cursor, Parser, Res};
 use super::print::Printer;
+use super::tcgen05::MmaKind;
 use crate::loops::print::{ORDERS, RMWS, of_word, word_of};
 use crate::num::DType;
 use crate::num::spell::{Class, parse_op, spell};
@@ -71,11 +72,21 @@ worded! {
     ShuffleKind: [("xor", Shuffle::Xor), ("down", Shuffle::Down), ("idx", Shuffle::Idx)];
     OfTiles: AmxTerms::WORDS;
     OfPanel: Operand::WORDS;
-    FenceKind: [("init", Fence::Init), ("async", Fence::Async), ("global", Fence::Global), ("registers", Fence::Registers)];
+    OfKind: MmaKind::WORDS;
+    FenceKind: FENCES;
     High: [("low", false), ("high", true)];
     Writes: [("read", false), ("write", true)];
     More: [("more", true), ("fewer", false)];
 }
+
+const FENCES: [(&str, Fence); 6] = [
+    ("init", Fence::Init),
+    ("async", Fence::Async),
+    ("global", Fence::Global),
+    ("registers", Fence::Registers),
+    ("before_sync", Fence::BeforeSync),
+    ("after_sync", Fence::AfterSync),
+];
 
 defaulted! {
     Unroll: "unroll", 0;
@@ -152,11 +163,20 @@ spelled! {
     };
     |p, c| if c.eat("behind") { c.separated(|c| p.slot(c.next())) } else { Ok(vec![]) };
     InPanel: |panel, p| p.panel(panel); |p, c| p.panel(c);
+    InShared: |of, p| format!("{} descriptor {:#x}", p.place(&of.place), of.number); |p, c| {
+        let place = p.place(c)?;
+        c.expect("descriptor")?;
+        Ok(Described { place, number: c.hex()? })
+    };
     LeftOperand: |left, p| p.left(left); |p, c| p.left(c);
     FromTensor: |tensor, p| p.tensor(*tensor).to_string(); |p, c| p.tensor(c.next());
     ToTensor: |tensor, p| p.tensor(*tensor).to_string(); |p, c| p.tensor(c.next());
     GlobalName: |global, p| p.global(*global).to_string(); |p, c| p.global(c.next());
 
+    Hex: |n, _p| format!("{n:#x}"); |_p, c| {
+        let number = c.hex()?;
+        u32::try_from(number).map_err(|_| format!("expected a number of 32 bits, found {number:#x}"))
+    };
     Number: |n, _p| n.to_string(); |_p, c| c.int();
     Site: |site, _p| format!("site {}", site.0); |_p, c| c.site();
     Text: |text, _p| text.to_string(); |_p, c| c.string().map(|text| Quoted::new(&text));

@@ -238,6 +238,28 @@ statements! {
     /// arrays of the thread whose elements are computed before the wait, while products go on; a compiler would compute
     /// them where they are needed.
     WgmmaWait = "wgmma" "wait" (left: Number) (acc: Sums) (behind: Behind) => Barrier by Group;
+    /// Allocates columns of tensor memory, which has 128 lanes of four bytes in each, and stores the address of the first: the lane
+    /// in its upper 16 bits, the column in the lower ones. `columns`: a power of two from 32 to 512. The warp waits until the
+    /// multiprocessor has as many. One warp of a block allocates.
+    Tcgen05Alloc = "tcgen05" "alloc" (to: Write) "columns" (columns: Number) => Barrier by Warp;
+    /// The block allocates nothing more: others may.
+    Tcgen05Relinquish = "tcgen05" "relinquish" => Barrier by Warp;
+    /// Gives back columns that were allocated. A block gives back all of them before it ends.
+    Tcgen05Dealloc = "tcgen05" "dealloc" (at: Index) "columns" (columns: Number) => Barrier by Warp;
+    /// Begins to multiply two operands in shared memory, as the numbers of the instruction and of the operands say
+    /// ([`super::tcgen05`]), and to add the product to what the columns of tensor memory from `sums` on have, or to replace that where
+    /// the condition does not hold. Row i of the product is in lane i. Operands are read, and sums are changed, at any time until
+    /// an mbarrier has counted a commit of the thread; products of one thread follow each other.
+    Tcgen05Mma = "tcgen05" "mma" (kind: OfKind) "to" (sums: Index) "=" (a: InShared) "," (b: InShared) "by"
+        (instruction: Hex) "add" (add: Where) => Matrix by Threads;
+    /// Lets an mbarrier count one arrival when all products that the thread has begun have ended.
+    Tcgen05Commit = "tcgen05" "commit" (on: Mbarrier) => Barrier by Threads;
+    /// Begins to load lanes of tensor memory into an array with an element for each column, in which each thread has elements of
+    /// four rows, one row behind the other. `at`: the first of the warp's 32 lanes, and the first column. Thread l of the warp has
+    /// rows `l//4`, 8, 16 and 24 below it, and of each row the columns `j*8 + l%4*2` and the next for all j.
+    Tcgen05Load = "tcgen05" "load" (acc: Sums) "from" (at: Index) => Load by Warp;
+    /// Waits until loads of the warp into the array have ended.
+    Tcgen05Wait = "tcgen05" "wait" (acc: Sums) => Barrier by Warp;
     /// Begins to copy 4, 8 or 16 bytes from global to shared memory; where the mask does not hold, it writes zeros and
     /// reads nothing. The bytes are there when the thread has waited for their group, and for other threads behind a
     /// barrier that follows.

@@ -1,5 +1,7 @@
 //! The rules of Kernel IR: every error, each with the statement it is in.
 
+mod tcgen05;
+
 use super::ir::*;
 use super::print::print_numbered;
 use super::uniform;
@@ -75,6 +77,7 @@ fn verified(kernel: &Kernel) -> Verifier<'_> {
         v.errors.push("the grid does not follow from the parameters".to_string());
     }
     kernel.tensors.values().for_each(|t| v.tensor(t));
+    v.tensor_memory();
     v.locate(None);
     v.block(&kernel.body, false);
     v.located.sort_by_key(|p| p.statement);
@@ -767,6 +770,8 @@ impl Verifier<'_> {
                     self.expect(own, || "a `wgmma wait` stands behind arrays of the thread, of f32 or i32".to_string());
                 }
             }
+            Stmt::Tcgen05Alloc { .. } | Stmt::Tcgen05Dealloc { .. } => self.tcgen05(stmt),
+            Stmt::Tcgen05Mma { .. } | Stmt::Tcgen05Load { .. } | Stmt::Tcgen05Wait { .. } => self.tcgen05(stmt),
             Stmt::CopyAsync { to, from, bytes, .. } => self.copy(to, from, *bytes),
             Stmt::TmaLoad { to, tensor, from, all, .. } => {
                 if *all {

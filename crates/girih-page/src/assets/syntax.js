@@ -4,11 +4,11 @@ const Syntax = (() => {
   const words = (text) => new Set(text.split(" "));
   const IR = "kernel open for in step free reduce serial loop if else break continue return pass local stage store load where "
     + "as index test print assert atomic cas global alloca align require combine contraction stream from unroll vector block "
-    + "thread pipeline matrix warpgroup lanes tensor register shared private swizzle async true false inf nan div and zext";
+    + "thread pipeline matrix warpgroup tcgen05 lanes tensor register shared private swizzle async true false inf nan div and zext";
   const GRAPH = "torch tensor graph input parameter output map else where gather scatter scan sort reduce over along descending "
     + "exclusive reverse constant data external index with normal uniform integers none true false inf nan and from set";
   const KERNEL = "kernel grid threads scratch shared slot at var for in step unroll loop if else break continue return load store "
-    + "where index test splat ramp lane merge reduce all rmw cas barrier syncwarp shuffle ldmatrix trans mma add wgmma commit wait "
+    + "where index test splat ramp lane merge reduce all rmw cas barrier syncwarp shuffle ldmatrix trans mma add wgmma tcgen05 alloc relinquish dealloc descriptor by commit wait "
     + "groups copy async tensor on box of strides swizzle init count arrive expect parity fence poll yield print assert check global "
     + "bytes registers more fewer high low xor down idx";
   const TILE = "cuda_tile module entry global private constant for if else loop in to step iter_values break continue return yield "

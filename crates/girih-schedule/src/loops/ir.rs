@@ -235,6 +235,10 @@ pub enum Place {
     /// One of the three loops of a product that groups of four warps compute; they read operands directly from shared
     /// memory.
     Warpgroup,
+    /// The same of a product that the matrix unit of Blackwell computes for groups of four warps, in tensor memory: it is all that
+    /// the iterations of a pipeline do beside their stages. Each group has 128 rows, and its threads have its sums in their registers
+    /// before the pipeline and behind it.
+    Tcgen05,
     /// The outermost loop of a nest that copies boxes from shared memory to an array, which one thread begins (TMA). Its body
     /// copies element by element; the masks say how far the array goes ([`crate::tile::boxes`]). Nothing behind it in the
     /// kernel touches the array.
@@ -257,6 +261,18 @@ pub enum Filled {
 impl Filled {
     /// The fillings other than by loads and stores, with their words in the text.
     pub const WORDS: [(&'static str, Filled); 2] = [("async", Filled::Async), ("tensor", Filled::Tma)];
+}
+
+impl Place {
+    /// Returns true for the loops of a product on a matrix unit.
+    pub fn is_product(self) -> bool {
+        self == Place::Matrix || self.is_of_groups()
+    }
+
+    /// Returns true for the loops of a product of groups of four warps.
+    pub fn is_of_groups(self) -> bool {
+        matches!(self, Place::Warpgroup | Place::Tcgen05)
+    }
 }
 
 impl Stmt {

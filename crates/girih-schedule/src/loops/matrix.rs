@@ -190,7 +190,7 @@ impl Product {
         let cols = inner(rows).ok_or("there is no loop over its columns")?;
         let sum = inner(&cols).ok_or("there is no loop over its terms")?;
         let loops = [rows, &*cols, &*sum];
-        if !matches!(rows.place, Place::Matrix | Place::Warpgroup) {
+        if !rows.place.is_product() {
             return Err("its loops are not placed as the matrix unit has them");
         }
         let kinds = [LoopKind::Free, LoopKind::Free, LoopKind::Reduce];

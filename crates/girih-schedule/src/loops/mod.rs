@@ -2,6 +2,7 @@
 
 pub mod addresses;
 pub mod eval;
+pub mod fresh_sums;
 pub mod fuse;
 pub mod ir;
 mod kinds;

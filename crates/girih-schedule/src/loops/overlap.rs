@@ -94,5 +94,5 @@ impl<'a> Overlap<'a> {
 /// Returns true if statements are one product of the warpgroups of a block, and nothing else.
 pub fn is_product(body: &[Stmt]) -> bool {
     let [Stmt::For(threads)] = body else { return false };
-    threads.place == Place::Thread && matches!(&threads.body[..], [Stmt::For(f)] if f.place == Place::Warpgroup)
+    threads.place == Place::Thread && matches!(&threads.body[..], [Stmt::For(f)] if f.place.is_of_groups())
 }

@@ -12,10 +12,13 @@
 use super::ir::*;
 use super::matrix::{Product, Side};
 
-/// Threads of a warpgroup.
+/// Warps of a warpgroup, and its threads.
+pub const WARPS: u64 = 4;
 pub const GROUP: u64 = 128;
-/// Rows of its product, and the most columns.
+/// Rows of its product, with sums in registers and with sums in tensor memory.
 pub const ROWS: u64 = 64;
+pub const TALL: u64 = 128;
+/// The most columns of an instruction's product.
 pub const COLS: u64 = 256;
 
 /// The layout of an operand.
@@ -51,11 +54,11 @@ pub enum How {
 type Why = &'static str;
 
 impl Product {
-    /// How groups of four warps each get both operands.
+    /// How groups of four warps each get both operands, where a group has `rows` rows: [`ROWS`] or [`TALL`].
     ///
     /// # Errors
     /// Why warpgroups do not compute the product, in a few words.
-    pub fn lies(&self, kernel: &Kernel, threads: u64) -> Result<[How; 2], Why> {
+    pub fn lies(&self, kernel: &Kernel, threads: u64, rows: u64) -> Result<[How; 2], Why> {
         if self.a.of != self.b.of {
             return Err("warpgroups multiply operands of one type");
         }
@@ -63,8 +66,12 @@ impl Product {
             return Err("its threads do not form whole warpgroups");
         }
         let cols = self.cols * 4;
-        if self.rows != 2 || cols > COLS || !(cols.is_multiple_of(16) || cols == 8) {
-            return Err("a warpgroup has not 64 rows and at most 256 columns of it");
+        let whole = cols <= COLS && (cols.is_multiple_of(16) || cols == 8 && rows == ROWS);
+        if !whole || self.rows * 8 * WARPS != rows {
+            return Err(match rows {
+                ROWS => "a warpgroup has not 64 rows and at most 256 columns of it",
+                _ => "a warpgroup has not 128 rows and a multiple of 16 columns up to 256 of it",
+            });
         }
         // The warps of a group have the same columns.
         let at = |group: u64, warp: u64, line: u64| {
@@ -76,13 +83,29 @@ impl Product {
             return Err("the warps of a group have different columns of it");
         }
         let right = self.side(kernel, threads, &self.b, cols)?;
-        let left = match self.side(kernel, threads, &self.a, ROWS) {
+        let left = match self.side(kernel, threads, &self.a, rows) {
             Ok(lies) => How::Panel(lies),
+            Err(why) if rows == TALL => return Err(why),
             // A lane has other rows than its sums' where bytes are moved in pairs.
             Err(why) if self.a.by_bytes() => return Err(why),
             Err(_) => How::Words,
         };
         Ok([left, How::Panel(right)])
+    }
+
+    /// How many neighbouring groups one instruction can multiply for: they have the same rows, and their columns lie one behind
+    /// the other in one panel.
+    pub fn joined(&self, kernel: &Kernel, threads: u64, right: Lies) -> u64 {
+        let (groups, cols, bytes) = (threads / GROUP, self.cols * 4, u64::from(self.b.of.bytes()));
+        let at = |side: &Side, group: u64, line: u64| self.byte(kernel, side, (group, line, 0));
+        let same_rows = |group: u64| at(&self.a, group, 0) == at(&self.a, 0, 0);
+        let follows = |group: u64, line: u64| {
+            at(&self.b, group, line) - at(&self.b, 0, 0) == right.byte(group * cols + line, 0, bytes) as i64
+        };
+        let alike = (1..groups).all(|group| same_rows(group) && (0..cols).all(|line| follows(group, line)));
+        // The layout of fewer lines than a row has does not say where others lie.
+        let one_row = right.transposed && right.lead == 0;
+        if groups * cols <= COLS && alike && !one_row { groups } else { 1 }
     }
 
     /// The subscripts of the first element of a panel: of the thread's group, at a step of the sum.
@@ -142,8 +165,9 @@ impl Product {
     /// operand.
     fn byte(&self, kernel: &Kernel, side: &Side, (group, line, term): (u64, u64, u64)) -> i64 {
         let is_a = std::ptr::eq(side, &raw const self.a);
+        let of_warp = 8 * self.rows;
         let (thread, slot) = match is_a {
-            true => (group * GROUP + line / 16 * 32 + line % 8 * 4, line % 16 / 8),
+            true => (group * GROUP + line / of_warp * 32 + line % 8 * 4, line % of_warp / 8),
             false => (group * GROUP + line % 8 / 2, line / 8 * 2 + line % 2),
         };
         self.element(kernel, side, (thread, slot, term)) * i64::from(side.of.bytes())

@@ -12,7 +12,7 @@
 //! space   := "register" "(" INT ")" | "shared" ("swizzle" "(" INT ")")? | "private" | "kept" "zeroed"?   tile IR
 //! place   := "unroll" | "vector" "(" INT ")" | "thread"
 //!          | "block" "(" ("x" | "y" | "z") ("," "groups" "of" INT)? ("," INT "in" "turn")? ")"
-//!          | "pipeline" "(" INT ("," "roles")? ("," "overlap")? ")" | "matrix" | "warpgroup" | "lanes" | "tensor"  tile IR
+//!          | "pipeline" "(" INT ("," "roles")? ("," "overlap")? ")" | "matrix" | "warpgroup" | "tcgen05" | "lanes" | "tensor"  tile IR
 //! role    := AXIS | "(" AXIS,* ")"
 //!
 //! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
@@ -162,13 +162,14 @@ pub const RMWS: [(&str, RmwOp); 10] = [
 pub const BLOCKS: [&str; 3] = ["x", "y", "z"];
 
 /// The places of loops that are one word.
-pub(super) const PLACES: [(&str, Place); 7] = [
+pub(super) const PLACES: [(&str, Place); 8] = [
     ("unroll", Place::Unroll),
     ("thread", Place::Thread),
     ("member", Place::ClusterBlock),
     ("matrix", Place::Matrix),
     ("lanes", Place::Lanes),
     ("warpgroup", Place::Warpgroup),
+    ("tcgen05", Place::Tcgen05),
     ("tensor", Place::TmaStore),
 ];
 

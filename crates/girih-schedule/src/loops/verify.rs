@@ -528,8 +528,8 @@ impl<'a> Verifier<'a> {
                 };
                 self.check(stmt, why.is_none(), why.unwrap_or_default());
             }
-            Place::Matrix | Place::Warpgroup if self.in_product => {}
-            Place::Matrix | Place::Warpgroup => {
+            Place::Matrix | Place::Warpgroup | Place::Tcgen05 if self.in_product => {}
+            Place::Matrix | Place::Warpgroup | Place::Tcgen05 => {
                 let threads = |t: &For| (t.axis, t.hi.as_const().unwrap_or(0).max(0) as u64);
                 let why = match self.threads {
                     Some(t) => Product::of(self.kernel, threads(t), l).err(),
@@ -637,8 +637,8 @@ impl<'a> Verifier<'a> {
             Place::Block { dim, .. } => Some(dim),
             _ => None,
         };
-        self.in_product = matches!(l.place, Place::Matrix | Place::Warpgroup);
-        self.among_lanes = matches!(l.place, Place::Matrix | Place::Warpgroup | Place::Lanes);
+        self.in_product = l.place.is_product();
+        self.among_lanes = l.place.is_product() || l.place == Place::Lanes;
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
         (self.threads, self.in_product, self.among_lanes, self.block) = around;
         if let Some(s) = &l.stream {

@@ -94,6 +94,8 @@ pub enum Numbering {
     /// Each warp has rows and columns of its own, with eight threads along the rows and four along the columns, as the matrix
     /// unit's sums lie.
     Warps,
+    /// The same, and warps with rows below each other follow one another: four of them are a warpgroup.
+    Groups,
 }
 
 /// Makes a contraction one of threads.
@@ -187,9 +189,13 @@ impl Tile {
                 };
                 (times(row, together(&self.rows)), times(col, together(&self.cols)))
             }
-            Numbering::Warps => {
+            Numbering::Warps | Numbering::Groups => {
                 let (line, pair) = (Ix::floor_div(of(Ix::Axis(t), 32), Ix::Const(4)), of(Ix::Axis(t), 4));
-                let (down, along) = (by(32 * (across / 4)), of(by(32), across / 4));
+                let (tall, wide) = (self.rows.threads / 8, across / 4);
+                let (down, along) = match self.numbering {
+                    Numbering::Groups if wide > 1 => (of(by(32), tall), by(32 * tall)),
+                    _ => (by(32 * wide), of(by(32), wide)),
+                };
                 let of_warp = |share: &Share, lanes: u64| (lanes * share.each) as i64;
                 let own = |of: Ix, share: &Share| times(of, share.together as i64);
                 let row = Ix::add(times(down, of_warp(&self.rows, 8)), own(line, &self.rows));

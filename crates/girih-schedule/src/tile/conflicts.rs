@@ -73,7 +73,7 @@ fn fragments(p: &Kernel, product: &Product, around: &Around, threads: i64, out: 
 fn gather(p: &Kernel, body: &[Stmt], around: &Around, out: &mut BTreeMap<BufId, Vec<Access>>) {
     for s in body {
         if let (Stmt::For(f), Some((thread, threads))) = (s, around.thread)
-            && matches!(f.place, Place::Matrix | Place::Warpgroup)
+            && f.place.is_product()
             && let Ok(product) = Product::of(p, (thread, threads as u64), f)
         {
             fragments(p, &product, around, threads, out);

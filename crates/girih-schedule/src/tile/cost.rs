@@ -117,7 +117,7 @@ impl Cost {
         let products = matrix::operand(target, p.operand, p.acc).filter(|o| bk.is_multiple_of(o.terms().into()));
         // The matrix unit reads operands itself where warpgroups multiply.
         let groups = products.filter(|_| target.has(Capability::WarpgroupProducts));
-        let groups = groups.and_then(|_| Warps::of_groups([bm, bn], target.axes.threads.into()));
+        let groups = groups.and_then(|_| Warps::of_groups([bm, bn], target));
         let warps = products.and_then(|_| Warps::of([bm, bn], COLS, most, target.axes.threads.into()));
         let warps = groups.or(warps);
         let [r, c] = match warps {

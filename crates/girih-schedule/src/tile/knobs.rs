@@ -104,7 +104,7 @@ knobs! {
     stage_a: Option<bool> = None, 0 to 1, "Pack a contraction's left operand: 0 never, 1 always.";
     stage_b: Option<bool> = None, 0 to 1, "Pack a contraction's right operand: 0 never, 1 always.";
     tensor_core: bool = true, 0 to 1, "Multiply on the matrix unit of a GPU.";
-    wgmma: bool = true, 0 to 1, "Multiply by groups of four warps, where the matrix unit has such products.";
+    wgmma: bool = true, 0 to 1, "Multiply by groups of four warps, where the matrix unit has such products: `wgmma`, `tcgen05`.";
     overlap: Option<bool> = None, 0 to 1, "Let the last product of an iteration go on while warpgroups begin the next.";
     warp_specialize: Option<bool> = None, 0 to 1, "Let a warp of its own fill a pipeline by TMA.";
     tf32: bool = false, 0 to 1, "Cut f32 off to tf32 (10 bits of the fraction) to multiply on the matrix unit.";

@@ -12,6 +12,7 @@ use crate::tile::Context;
 use crate::tile::contraction::{num_type, power_in};
 use crate::tile::edit::const_trip;
 use crate::tile::heuristics::matrix::{ENOUGH, MOST_REGISTERS, REGISTERS};
+use crate::tile::heuristics::warp_specialize::MANY_SUMS;
 use crate::tile::target::{Capability, Target};
 
 /// The warps of a block along the rows and the columns of its product.
@@ -31,11 +32,22 @@ impl Warps {
         [m / (8 * self.down), n / (4 * self.across)]
     }
 
-    /// The warps of whole warpgroups; each group has 64 rows and all columns.
-    pub fn of_groups([m, n]: [u64; 2], most_threads: u64) -> Option<Warps> {
-        let down = m / ROWS;
-        let whole = m.is_multiple_of(panels::ROWS) && down.is_power_of_two() && n.is_multiple_of(COLS);
-        (whole && n <= panels::COLS && 32 * down <= most_threads).then_some(Warps { down, across: 1 })
+    /// The warps of whole warpgroups, which have 64 rows each and all columns; or, with sums in tensor memory, 128 rows and the
+    /// columns that fit their registers in the end.
+    pub fn of_groups([m, n]: [u64; 2], target: &Target) -> Option<Warps> {
+        let (rows, most_threads) = (target.group_rows(), u64::from(target.axes.threads));
+        let tall = rows == panels::TALL;
+        let down = m / rows * panels::WARPS;
+        let across = if tall { n.div_ceil(MANY_SUMS).next_power_of_two() } else { 1 };
+        let narrow = if tall { 2 * COLS } else { COLS };
+        let whole = m.is_multiple_of(rows) && down.is_power_of_two() && n.is_multiple_of(narrow * across);
+        let held = !tall || m / rows * n <= target.tensor_columns();
+        (whole && held && n <= panels::COLS && 32 * down * across <= most_threads).then_some(Warps { down, across })
+    }
+
+    /// The same warps as groups of four, whose warps have rows below each other.
+    pub fn groups(self) -> Warps {
+        Warps { down: self.down / panels::WARPS, across: self.across }
     }
 
     /// The arrangement of warps that reads least from shared memory, among those whose threads can hold their accumulators;

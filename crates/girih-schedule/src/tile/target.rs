@@ -9,6 +9,8 @@
 //! L2, bandwidth and peak are those of one part, as its maker's data sheet has them (A100 40 GB, H100 SXM, B200, RTX 5090),
 //! and a program that runs on a device asks the device.
 
+use crate::loops::panels;
+
 /// A machine as the rules see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -156,6 +158,8 @@ pub enum Capability {
     ProductsOfBytes,
     /// Products by groups of four warps, operands in shared memory.
     WarpgroupProducts,
+    /// The same with sums in tensor memory.
+    TensorMemory,
 }
 
 impl Default for Target {
@@ -195,16 +199,12 @@ impl Target {
                 let gpu = t.gpu.map(|g| Gpu { grouped: 989.0e12, ..g });
                 Some(Target { gpu, ..t })
             }
-            "sm_100a" => Some(Target::gpu(
-                "sm_100a",
-                148,
-                8,
-                227,
-                126,
-                &[Mma, ByteMma, Tcgen05],
-                &[CpAsync, Tma],
-                [8000.0, 1.98, 75.0, 690.0],
-            )),
+            "sm_100a" => {
+                let speed = [8000.0, 1.98, 75.0, 690.0];
+                let t = Target::gpu("sm_100a", 148, 8, 227, 126, &[Mma, ByteMma, Tcgen05], &[CpAsync, Tma], speed);
+                let gpu = t.gpu.map(|g| Gpu { grouped: 2250.0e12, ..g });
+                Some(Target { gpu, ..t })
+            }
             "sm_120" => {
                 let t = Target::gpu(
                     "sm_120",
@@ -304,6 +304,16 @@ impl Target {
         self.cache(2) / u64::from(self.gpu.map_or(1, |g| g.l2_parts.max(1)))
     }
 
+    /// Rows of a product of four warps.
+    pub fn group_rows(&self) -> u64 {
+        if self.has(Capability::TensorMemory) { panels::TALL } else { panels::ROWS }
+    }
+
+    /// Columns of tensor memory of a multiprocessor, of 128 lanes of four bytes each.
+    pub fn tensor_columns(&self) -> u64 {
+        self.bytes_of(MemoryKind::Tensor) / (4 * panels::TALL)
+    }
+
     /// The number of elements of `element_bytes` bytes that a vector register holds; at least 1.
     pub fn lanes_of(&self, element_bytes: u64) -> u32 {
         (u64::from(self.vector.bytes) / element_bytes.max(1)).max(1) as u32
@@ -318,7 +328,10 @@ impl Target {
             Capability::Products => self.matrix_units.contains(&MatrixUnit::Mma),
             Capability::ProductsOfBytes => self.matrix_units.contains(&MatrixUnit::ByteQuads),
             Capability::ByteFloats => self.matrix_units.contains(&MatrixUnit::ByteMma),
-            Capability::WarpgroupProducts => self.matrix_units.contains(&MatrixUnit::Wgmma),
+            Capability::WarpgroupProducts => {
+                self.matrix_units.contains(&MatrixUnit::Wgmma) || self.has(Capability::TensorMemory)
+            }
+            Capability::TensorMemory => self.matrix_units.contains(&MatrixUnit::Tcgen05),
             Capability::TensorCopies => self.transports.contains(&Transport::Tma),
             Capability::Threads => self.axes.threads > 1 && self.bytes_of(MemoryKind::Shared) > 0,
         }

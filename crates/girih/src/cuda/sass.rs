@@ -48,9 +48,11 @@ impl Function {
         self.instructions.iter().filter(|i| i.is(opcode)).count()
     }
 
-    /// The shortest loop that has such an instruction: from where a branch goes back to, up to the branch.
+    /// The shortest loop that has such an instruction: from where a branch goes back to, up to the branch. A branch that lets the
+    /// lanes of a warp run an instruction one after the other (`BRA.U.ANY`) makes none.
     pub fn innermost(&self, has: &dyn Fn(&Instruction) -> bool) -> Option<&[Instruction]> {
-        let loops = self.instructions.iter().enumerate().filter_map(|(at, i)| self.instructions.get(i.target()?..=at));
+        let branches = self.instructions.iter().enumerate().filter(|(_, i)| !i.opcode.ends_with(".ANY"));
+        let loops = branches.filter_map(|(at, i)| self.instructions.get(i.target()?..=at));
         loops.filter(|body| body.iter().any(has)).min_by_key(|body| body.len())
     }
 }

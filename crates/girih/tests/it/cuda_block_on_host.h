@@ -368,6 +368,114 @@ static void wgmma_wait(int left) {
   static void wgmma_wait_1_##sums##_s32(int *) { wgmma_wait(1); }
 COLUMNS(8, 4) COLUMNS(16, 8) COLUMNS(24, 12) COLUMNS(32, 16) COLUMNS(48, 24) COLUMNS(64, 32) COLUMNS(128, 64) COLUMNS(256, 128)
 
+// Tensor memory: words of 128 lanes, and the columns that are taken. Addresses have the lane in their upper half.
+static unsigned girih_tensor_memory[GIRIH_CLUSTER][128][512];
+static int girih_columns[GIRIH_CLUSTER];
+// Addresses in shared memory have 18 bits; what they were made from is found by them.
+static std::vector<const unsigned char *> girih_addresses;
+static unsigned long long __cvta_generic_to_shared(const void *p) {
+  girih_addresses.push_back((const unsigned char *)p);
+  return (unsigned long long)p & 0x3ffff;
+}
+struct girih_tall { int sums; girih_panel operands[2]; unsigned instruction; bool add; int kind; };
+static std::vector<girih_tall> girih_talls[girih::MOST];
+
+// An operand as the descriptor of 64 bits says: address, leading and stride offsets in units of 16 bytes, swizzle.
+static girih_panel girih_described(unsigned long long number) {
+  const unsigned char *from = nullptr;
+  for (auto p : girih_addresses) if (((unsigned long long)p >> 4 & 0x3fff) == (number & 0x3fff)) from = p;
+  unsigned lead = number >> 16 & 0x3fff, stride = number >> 32 & 0x3fff, swizzle = number >> 61;
+  unsigned row = swizzle == 2 ? 128 : swizzle == 4 ? 64 : swizzle == 6 ? 32 : 0;
+  if (!from || !row || (number >> 46 & 7) != 1) abort();
+  return {from, row, lead * 16, stride * 16};
+}
+template <class A, class B, class S> static void girih_multiply_tall(const girih_tall &p) {
+  unsigned i = p.instruction, rows = (i >> 24 & 31) * 16, cols = (i >> 17 & 63) * 8;
+  if (rows != 128 || p.sums >> 16) abort();
+  for (unsigned m = 0; m < rows; m++) {
+    for (unsigned n = 0; n < cols; n++) {
+      unsigned *word = &girih_tensor_memory[girih::block_of_cluster()][m][(p.sums & 0xffff) + n];
+      S sum = 0;
+      if (p.add) memcpy(&sum, word, 4);
+      for (unsigned k = 0; k < 32 / A::BYTES; k++) {
+        S x = A::of(girih_element(p.operands[0], i >> 15 & 1, m, k, A::BYTES));
+        S y = B::of(girih_element(p.operands[1], i >> 16 & 1, n, k, B::BYTES));
+        sum = plus(x, y, sum);
+      }
+      memcpy(word, &sum, 4);
+    }
+  }
+}
+static void girih_run_tall(const girih_tall &p) {
+  unsigned d = p.instruction >> 4 & 3, a = p.instruction >> 7 & 7, b = p.instruction >> 10 & 7;
+  if (d != (p.kind == 3 ? 2 : 1)) abort();
+  switch (p.kind << 8 | a << 4 | b) {
+    case 0x000: return girih_multiply_tall<Half, Half, float>(p);
+    case 0x011: return girih_multiply_tall<Brain, Brain, float>(p);
+    case 0x122: return girih_multiply_tall<Tensor, Tensor, float>(p);
+    case 0x200: return girih_multiply_tall<Four, Four, float>(p);
+    case 0x201: return girih_multiply_tall<Four, Five, float>(p);
+    case 0x210: return girih_multiply_tall<Five, Four, float>(p);
+    case 0x211: return girih_multiply_tall<Five, Five, float>(p);
+    case 0x300: return girih_multiply_tall<Unsigned, Unsigned, int>(p);
+    case 0x301: return girih_multiply_tall<Unsigned, Signed, int>(p);
+    case 0x310: return girih_multiply_tall<Signed, Unsigned, int>(p);
+    case 0x311: return girih_multiply_tall<Signed, Signed, int>(p);
+    default: abort();
+  }
+}
+static void girih_alloc(void *to, int columns) {
+  girih::meet_warp();
+  int own = girih::block_of_cluster();
+  if (girih::current % 32 == 0) {
+    if (girih_columns[own] + columns > 512) abort();
+    girih_columns[own] += columns;
+    int address = 512 - girih_columns[own];
+    memcpy(to, &address, 4);
+  }
+  girih::meet_warp();
+}
+static void girih_dealloc(int columns) {
+  girih::meet_warp();
+  if (girih::current % 32 == 0) girih_columns[girih::block_of_cluster()] -= columns;
+}
+#define ALLOCATE(n)                                                                                                    \
+  static void tcgen05_alloc_##n(void *to) { girih_alloc(to, n); }                                                      \
+  static void tcgen05_dealloc_##n(int) { girih_dealloc(n); }
+ALLOCATE(32) ALLOCATE(64) ALLOCATE(128) ALLOCATE(256) ALLOCATE(512)
+static void tcgen05_relinquish() {}
+static void tcgen05_before_sync() {}
+static void tcgen05_after_sync() {}
+#define TALL(name, kind)                                                                                               \
+  static void tcgen05_mma_##name(int sums, unsigned long long a, unsigned long long b, unsigned i, bool add) {         \
+    girih_panel left = girih_described(a), right = girih_described(b);                                            \
+    girih_addresses.clear();                                                                                            \
+    girih_tall p = {sums, {left, right}, i, add, kind};                                                                       \
+    if (girih::late) girih_talls[girih::current].push_back(p);                                                         \
+    else girih_run_tall(p);                                                                                            \
+  }
+TALL(f16, 0) TALL(tf32, 1) TALL(f8f6f4, 2) TALL(i8, 3)
+static void tcgen05_commit(void *p) {
+  for (auto &one : girih_talls[girih::current]) girih_run_tall(one);
+  girih_talls[girih::current].clear();
+  mbarrier_arrive(p);
+}
+// Four rows of a thread, as 16 lanes of 256 bits are loaded.
+static void girih_load(void *c, int at, int cols) {
+  int t = girih::current % girih::threads, l = t % 32, each = cols / 4, lane = at >> 16;
+  if (lane != t / 32 % 4 * 32) abort();
+  for (int n = 0; n < cols; n++) {
+    int row = lane + n / each * 8 + l / 4, own = n % each, column = (at & 0xffff) + own / 2 * 8 + l % 4 * 2 + own % 2;
+    memcpy((unsigned *)c + n, &girih_tensor_memory[girih::block_of_cluster()][row][column], 4);
+  }
+}
+#define LOADED(n)                                                                                                      \
+  static void tcgen05_load_##n##_f32(float *c, int at) { girih_load(c, at, n); }                                       \
+  static void tcgen05_load_##n##_s32(int *c, int at) { girih_load(c, at, n); }                                         \
+  static void tcgen05_wait_##n##_f32(float *) {}                                                                       \
+  static void tcgen05_wait_##n##_s32(int *) {}
+LOADED(16) LOADED(32) LOADED(48) LOADED(64) LOADED(80) LOADED(96) LOADED(112) LOADED(128) LOADED(256)
+
 // What `cuTensorMapEncodeTiled` would have written: the first word is the address of these, dimensions outermost first.
 struct girih_tensor {
   unsigned long long base, size, rank, swizzle;
@@ -462,6 +570,9 @@ static int blocks(void (*kernel)(const unsigned long long *), const unsigned lon
     blockIdx = {first, block / grid[0] % grid[1], block / grid[0] / grid[1]};
     memset(girih_shared, 0xa5, sizeof girih_shared[0] * cluster);
     girih_panels.clear();
+    girih_addresses.clear();
+    memset(girih_tensor_memory, 0xa5, sizeof girih_tensor_memory[0] * cluster);
+    memset(girih_columns, 0, sizeof girih_columns);
     for (int n = 0; n < cluster; n++) live[n] = threads, waiting[n] = 0;
     all_live = all, all_waiting = 0;
     for (int t = 0; t < all; t++) {
@@ -471,7 +582,7 @@ static int blocks(void (*kernel)(const unsigned long long *), const unsigned lon
       f.context.uc_stack.ss_sp = f.stack, f.context.uc_stack.ss_size = STACK, f.context.uc_link = 0;
       makecontext(&f.context, thread, 0);
       f.done = false, f.begun = f.landed = f.groups = 0, f.exchanges = 0;
-      girih_products[t].clear(), girih_product_groups[t] = 0;
+      girih_products[t].clear(), girih_product_groups[t] = 0, girih_talls[t].clear();
       warp_waiting[t / LANES] = 0, warp_live[t / LANES] = all - t / LANES * LANES < LANES ? all % LANES : LANES;
     }
     while (all_live) {

@@ -6,6 +6,7 @@ use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
 use crate::kernel::ir::*;
 use crate::kernel::nan_bits::observed;
+use crate::kernel::tcgen05::Matrix;
 use rustc_hash::FxHashSet;
 
 pub(super) struct Function {
@@ -129,6 +130,14 @@ impl Uses {
                     for panel in a.panel().into_iter().chain([b]) {
                         if let Address::Slot { buf, .. } = &panel.place {
                             self.panels.push((*buf, u64::from(panel.swizzle) * 8));
+                        }
+                    }
+                }
+                Stmt::Tcgen05Mma { a, b, .. } => {
+                    for of in [a, b] {
+                        let Ok(matrix) = Matrix::decode(of.number) else { continue };
+                        if let Address::Slot { buf, .. } = &of.place {
+                            self.panels.push((*buf, u64::from(matrix.swizzle) * 8));
                         }
                     }
                 }

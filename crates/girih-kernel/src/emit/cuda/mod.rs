@@ -11,7 +11,7 @@
 //! }                                                                               ...
 //! ```
 //!
-//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`], [`copy`], [`tma`], [`matrix`], [`printf`]: statements, a line each
+//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`], [`copy`], [`tma`], [`matrix`], [`wgmma`], [`tcgen05`], [`printf`]: statements, a line each
 //! * [`dialect`]: how CUDA spells what all languages share    * [`global`]: arrays that a module brings along
 //!
 //! Invariants:
@@ -33,6 +33,7 @@ mod global;
 mod matrix;
 mod printf;
 mod stmt;
+mod tcgen05;
 #[cfg(test)]
 mod tests;
 mod tma;
@@ -145,6 +146,12 @@ pub fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
     }
     if wgmma::is_in(&kernel.body) && !target.matrix_units.contains(&MatrixUnit::Wgmma) {
         return Err(format!("a block has products of warpgroups; {} has none", target.name));
+    }
+    if wgmma::gives_registers(&kernel.body) && !target.has(Capability::WarpgroupProducts) {
+        return Err(format!("warpgroups of a block exchange registers; {} has no such instruction", target.name));
+    }
+    if tcgen05::is_in(&kernel.body) && !target.has(Capability::TensorMemory) {
+        return Err(format!("a block has products in tensor memory; {} has none", target.name));
     }
     if kernel.shared > shared {
         let (has, name) = (kernel.shared, target.name);

@@ -158,6 +158,17 @@ impl Printer<'_> {
             Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, a, b, *of),
             Stmt::WgmmaCommit => self.bare("wgmma_commit", "wgmma.commit_group.sync.aligned"),
             Stmt::WgmmaWait { left, acc, behind } => self.wgmma_wait(*left, *acc, behind),
+            Stmt::Tcgen05Alloc { to, columns } => self.tcgen05_alloc(to, *columns),
+            Stmt::Tcgen05Relinquish => {
+                self.bare("tcgen05_relinquish", "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned");
+            }
+            Stmt::Tcgen05Dealloc { at, columns } => self.tcgen05_dealloc(at, *columns),
+            Stmt::Tcgen05Mma { kind, sums, a, b, instruction, add } => {
+                self.tcgen05_mma(*kind, sums, [a, b], *instruction, add);
+            }
+            Stmt::Tcgen05Commit { on } => self.tcgen05_commit(on),
+            Stmt::Tcgen05Load { acc, at } => self.tcgen05_load(*acc, at),
+            Stmt::Tcgen05Wait { acc } => self.tcgen05_wait(*acc),
             Stmt::TmaLoad { to, tensor, from, on, all } => self.copy_tensor(to, *tensor, from, on, *all)?,
             Stmt::TmaStore { tensor, to, from } => self.store_tensor(*tensor, to, from)?,
             Stmt::Registers { count, more } => self.registers(*count, *more),

@@ -105,6 +105,8 @@ impl Printer<'_> {
             Fence::Registers => self.bare("fence_registers", "wgmma.fence.sync.aligned"),
             Fence::Async => self.bare("fence_async", "fence.proxy.async.shared::cta"),
             Fence::Global => self.bare("fence_global", "fence.proxy.async.global"),
+            Fence::BeforeSync => self.bare("tcgen05_before_sync", "tcgen05.fence::before_thread_sync"),
+            Fence::AfterSync => self.bare("tcgen05_after_sync", "tcgen05.fence::after_thread_sync"),
         }
     }
 

@@ -22,15 +22,21 @@ fn layout(swizzle: u32) -> u32 {
     }
 }
 
-/// Returns true if statements have products of warpgroups.
+/// Returns true if statements have products of warpgroups with sums in registers.
 pub(super) fn is_in(body: &[Stmt]) -> bool {
-    body.iter().any(|s| match s {
-        Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => true,
-        Stmt::Registers { .. } | Stmt::Fence { kind: Fence::Registers } => true,
-        Stmt::For { body, .. } | Stmt::Loop { body } => is_in(body),
-        Stmt::If { then, els, .. } => is_in(then) || is_in(els),
-        _ => false,
-    })
+    let mut found = false;
+    statements(body, &mut |s| {
+        found |= matches!(s, Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. });
+        found |= matches!(s, Stmt::Fence { kind: Fence::Registers });
+    });
+    found
+}
+
+/// Returns true if warpgroups exchange registers.
+pub(super) fn gives_registers(body: &[Stmt]) -> bool {
+    let mut found = false;
+    statements(body, &mut |s| found |= matches!(s, Stmt::Registers { .. }));
+    found
 }
 
 /// The type of the sums in PTX and in C, and the constraint of a register for them.

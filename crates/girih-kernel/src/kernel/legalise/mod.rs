@@ -15,7 +15,7 @@
 //! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
 //! * [`persistent_loop`]: of blocks that take several iterations
 //! * [`threads`]: loops over threads               * [`sync`]: where the threads of a block wait for each other
-//! * [`matrix`]: products on the matrix unit
+//! * [`matrix`]: products on the matrix unit    * [`wgmma`], [`tcgen05`]: of them, those of groups of four warps
 //! * [`roles`]: of these, where one warp fills and the others compute
 //! * [`pipeline`]: loops that fill what the next iterations need    * [`tensor`]: of it, what TMA fills
 
@@ -29,6 +29,7 @@ mod persistent_loop;
 mod scalar;
 mod slots;
 mod sync;
+mod tcgen05;
 mod tensor;
 mod threads;
 mod amx;
@@ -122,7 +123,12 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
     lower.cluster = cluster;
     let mut body = match &apart {
         Some(apart) => lower.going_apart(&bound.body, apart)?,
-        None => lower.block(&bound.body)?,
+        None => lower.inner(|s| {
+            s.allocate_tensor_memory()?;
+            s.run(&bound.body)?;
+            s.free_tensor_memory();
+            Ok(())
+        })?,
     };
     if lower.out.cluster > 1 {
         // No block ends while others may arrive at its mbarriers, or fill its slots.
@@ -217,6 +223,8 @@ struct Lower<'a> {
     copies: bool,
     /// Inside a pipeline whose products may still run when an iteration ends.
     flight: wgmma::Flight,
+    /// The tensor memory of the block's product.
+    tensor_memory: Option<tcgen05::TensorMemory>,
     /// The words of left operands of products, by the axis over their rows.
     fragments: FxHashMap<l::AxisId, k::BufId>,
     /// The user's operations that the kernel's statements were made for, where they are known, and the current one.
@@ -296,6 +304,7 @@ impl<'a> Lower<'a> {
             generations: FxHashMap::default(),
             copies: false,
             flight: wgmma::Flight::NONE,
+            tensor_memory: None,
             fragments: FxHashMap::default(),
             sources: provenance::resolve(src).into_iter().filter_map(alone).collect(),
             source: None,

@@ -49,7 +49,7 @@ struct Fills {
 }
 
 /// The most iterations of a pipeline that has a generation for each iteration.
-fn once(f: &l::For, depth: u32) -> Option<i64> {
+pub(super) fn once(f: &l::For, depth: u32) -> Option<i64> {
     edit::at_most(&f.hi).filter(|n| (0..=i64::from(depth)).contains(n))
 }
 
@@ -99,12 +99,16 @@ impl Lower<'_> {
         if overlap && let Ok(Overlap::Last(parts)) = Overlap::of(self.src, f) {
             return self.overlapping(f, depth, &begun, &parts);
         }
+        if self.multiplies_in_tensor_memory(f) {
+            self.iterations(f, depth, &begun, overlap)?;
+            return self.end_of_products(f, &begun.hi, overlap, begun.once.is_some());
+        }
         let flight = match (overlap, begun.once) {
             (false, _) => Flight::NONE,
             (true, None) => Flight::ONE,
             (true, Some(_)) => Flight::ALL,
         };
-        self.in_flight(flight, |s| s.iterations(f, depth, &begun))
+        self.in_flight(flight, |s| s.iterations(f, depth, &begun, overlap))
     }
 
     /// A pipeline whose iterations begin a product that the next ones wait for.
@@ -198,12 +202,15 @@ impl Lower<'_> {
         Ok(Begun { fills, once, ahead, hi })
     }
 
-    fn iterations(&mut self, f: &l::For, depth: u32, begun: &Begun) -> Res<()> {
+    fn iterations(&mut self, f: &l::For, depth: u32, begun: &Begun, overlap: bool) -> Res<()> {
         let (_, rest) = f.stages();
         let axis = self.axis_of(f.axis);
         let here = k::Ix::Axis(axis);
         let body = self.inner(|s| {
             s.begin_iteration(f, depth, begun, &here)?;
+            if s.multiplies_in_tensor_memory(f) {
+                return s.multiplied_by_all(f, &here, overlap, begun.once.is_some());
+            }
             s.at_axis(f.axis, here.clone(), vec![], |s| s.run(rest))
         })?;
         let (lo, step) = (k::Ix::Const(0), k::Ix::Const(1));

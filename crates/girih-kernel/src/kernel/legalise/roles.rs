@@ -26,6 +26,9 @@
 //! Where products of warpgroups overlap, a warp arrives for a generation at the end of the next iteration, after the
 //! wait for the product that read it; and for the last generation after the loop, where iterations do more than multiply and the block goes on.
 //!
+//! Products with sums in tensor memory are begun by one thread, and it is their end that tells the producer warp of a free
+//! generation ([`super::tcgen05`]).
+//!
 //! Where the threads that compute need many registers, a whole warpgroup fills, and gives up registers for them
 //! (`registers`). Such a block goes apart for good ([`Apart`]): what it does beside the filling, also before and after
 //! the loop and in all the tiles that it takes in turn, is done by the threads that compute, which meet among
@@ -166,7 +169,7 @@ impl Apart {
     }
 }
 
-fn when(lhs: k::Ix, cmp: k::Cmp, rhs: i64, then: Vec<k::Stmt>, els: Vec<k::Stmt>) -> k::Stmt {
+pub(super) fn when(lhs: k::Ix, cmp: k::Cmp, rhs: i64, then: Vec<k::Stmt>, els: Vec<k::Stmt>) -> k::Stmt {
     let cond = k::Cond { lhs, cmp, rhs: k::Ix::Const(rhs) };
     k::Stmt::If { mask: k::Mask { conds: vec![cond], vals: vec![] }, then, els }
 }
@@ -176,7 +179,8 @@ impl Lower<'_> {
     pub(super) fn begin_roles(&mut self, f: &l::For, depth: u32) -> Res<Option<Full>> {
         self.declare_stages(f, depth)?;
         let consumers = super::threads::of(&self.src.body, self.out.warp);
-        self.tensors(f.stages().0, depth, false, Some(consumers / self.out.warp))
+        let readers = self.multipliers().unwrap_or(consumers / self.out.warp);
+        self.tensors(f.stages().0, depth, false, Some(readers))
     }
 
     /// Builds statements of the threads that compute.
@@ -192,6 +196,7 @@ impl Lower<'_> {
         let Apart { consumers, registers, pipeline, depth, rounds, before, within } = apart;
         let begin = |count: u32, more| k::Stmt::Registers { count, more };
         self.inner(|s| {
+            s.allocate_tensor_memory()?;
             let full = s.begin_roles(pipeline, *depth)?;
             s.begun = Some(Begun::by_a_warp(full));
             let (full, free) = s.free_of(pipeline, full)?;
@@ -199,6 +204,7 @@ impl Lower<'_> {
                 registers.iter().for_each(|n| s.push(begin(*n, true)));
                 s.first = Some(*consumers);
                 let done = s.of_consumers(*consumers, |s| s.run(body));
+                s.free_tensor_memory();
                 s.first = None;
                 done
             })?;
@@ -290,6 +296,9 @@ impl Lower<'_> {
             Ok(())
         };
         let compute = self.inner(|s| {
+            if s.multiplies_in_tensor_memory(f) {
+                return s.of_consumers(consumers, |s| s.multiplied_by_one(f, (full, free)));
+            }
             if let Some(Overlap::Last(parts)) = &goes_on {
                 let stages = |s: &mut Self, at: &k::Ix| {
                     let turn = s.turn(f, at)?;

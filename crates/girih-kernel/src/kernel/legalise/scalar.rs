@@ -478,6 +478,7 @@ impl Lower<'_> {
             l::Place::Matrix => return self.product_of_tiles(f),
             l::Place::Lanes => return self.combined_by_lanes(f),
             l::Place::Warpgroup => return self.product_of_warpgroups(f),
+            l::Place::Tcgen05 => return self.product_in_tensor_memory(f),
             l::Place::TmaStore => return self.store_boxes(f),
             l::Place::None | l::Place::Unroll => {}
         }

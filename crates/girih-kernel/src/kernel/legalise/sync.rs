@@ -17,7 +17,7 @@
 //! do the arrays of an open kernel; arguments that a user launches with may overlap, so there all of global memory is
 //! one thing.
 
-use super::{pipeline, threads};
+use super::{pipeline, tcgen05, threads};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Part, parts};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -116,7 +116,18 @@ impl Sync<'_> {
 
     fn stmt(&mut self, s: &Stmt, since: &mut Since) {
         match s {
-            Stmt::For(f) if matches!(f.place, Place::Pipeline { .. }) => self.pipelined(s, f, since),
+            Stmt::For(f) if matches!(f.place, Place::Pipeline { .. }) => {
+                self.pipelined(s, f, since);
+                if tcgen05::product_in(&f.body).is_some() {
+                    // Every thread has waited for the end of the products that read the stages.
+                    let staged = |thing: &Thing| {
+                        let of = |s: &Stmt| matches!(s, Stmt::Stage { buf, .. } if *thing == Thing::Buf(*buf));
+                        f.stages().0.iter().any(of)
+                    };
+                    since.read.retain(|thing| !staged(thing));
+                    since.written.retain(|thing| !staged(thing));
+                }
+            }
             Stmt::For(f) if self.goes.rounds == Some(f.axis) => {
                 // The pipeline in it is begun before.
                 let stages = f.body.iter().filter_map(|s| match s {

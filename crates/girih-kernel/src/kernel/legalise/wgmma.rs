@@ -24,7 +24,7 @@ use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::matrix::{Product, Side};
 use crate::loops::overlap::Parts;
-use crate::loops::panels::{How, Lies};
+use crate::loops::panels::{How, Lies, ROWS};
 use crate::loops::walk;
 use crate::num::DType;
 
@@ -67,7 +67,7 @@ impl Lower<'_> {
         let thread = thread.ok_or_else(|| self.unplaced(f, "only threads compute on the matrix unit"))?;
         let threads = u64::from(self.active);
         let p = Product::of(self.src, (thread, threads), f).map_err(|why| self.unplaced(f, why))?;
-        let [left, right] = p.lies(self.src, threads).map_err(|why| self.unplaced(f, why))?;
+        let [left, right] = p.lies(self.src, threads, ROWS).map_err(|why| self.unplaced(f, why))?;
         let Storage::Slot(acc) = self.storage(p.acc)? else {
             return Err(self.unplaced(f, "its sums are in no array"));
         };

@@ -9,6 +9,7 @@ use super::mbarrier::Mbarrier;
 use super::schedule::Schedule;
 use super::stall::{Counted, Looks};
 use super::store::Stores;
+use super::tcgen05::{Loads, TensorMemory};
 use super::tensor;
 use super::watch::Watch;
 use super::wgmma::Products;
@@ -62,6 +63,7 @@ pub(super) struct Warp<const W: usize> {
     pub groups: Vec<Group>,
     pub flights: Flights<W>,
     pub products: Products<W>,
+    pub loads: Loads<W>,
     /// The registers of each of its threads.
     pub registers: u32,
     /// The lanes that began, and those that have not ended.
@@ -91,6 +93,8 @@ pub(super) struct Block<const W: usize, L> {
     /// Copies of boxes that have not landed yet.
     pub boxes: Vec<tensor::Flight>,
     pub stores: Stores,
+    /// The tensor memory of each block of a cluster.
+    pub tensor: Vec<TensorMemory>,
     /// The address of its scratch in memory, if the kernel asks for it.
     pub address: u64,
     /// The same of its shared memory.
@@ -216,6 +220,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             groups: vec![],
             flights: Flights::none(),
             products: Products::none(),
+            loads: Loads::none(),
             registers: 0,
             began: 0,
             live: 0,
@@ -229,6 +234,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             mbarriers: vec![Mbarrier::default(); (self.program.mbarriers * cluster) as usize],
             boxes: vec![],
             stores: Stores::default(),
+            tensor: (0..cluster).map(|_| TensorMemory::none()).collect(),
             address,
             shared_address,
             out: String::new(),
@@ -257,12 +263,14 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         block.mbarriers.fill(Mbarrier::default());
         block.boxes.clear();
         block.stores.clear();
+        block.tensor.iter_mut().for_each(|memory| *memory = TensorMemory::none());
         for (w, warp) in block.warps.iter_mut().enumerate() {
             let (member, first) = (w / p.warps(W), (w % p.warps(W) * W) as u32);
             warp.began = ops::all::<W>() >> (W as u32 - (p.threads - first).min(W as u32));
             warp.live = warp.began;
             warp.flights = Flights::none();
             warp.products = Products::none();
+            warp.loads = Loads::none();
             warp.registers = p.registers;
             warp.groups.clear();
             warp.groups.push(Group { at: 0, lanes: warp.began, waits: None });
@@ -295,7 +303,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             }
             let ready = |w: usize| block.warps[w].groups.iter().any(|g| g.waits.is_none());
             let Some((warp, turn)) = self.schedule.turn(block.last, block.warps.len(), ready) else {
-                if self.land_late(block) {
+                if self.land_late(block) || self.commit_late(block) {
                     continue;
                 }
                 return Err(self.stuck(block));
@@ -329,7 +337,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
                 return Ok(if block.live == 0 { Pause::Ended } else { Pause::GaveWay });
             }
         }
-        while self.land_late(block) {}
+        while self.land_late(block) || self.commit_late(block) {}
         Ok(if block.live == 0 { Pause::Ended } else { Pause::GaveWay })
     }
 

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use super::tcgen05::MmaCode;
 use super::tensor::TensorCode;
 use crate::kernel::ir::*;
 use crate::loops::eval::expr::{Expr, MaskCode, Slot};
@@ -245,6 +246,29 @@ pub(in crate::kernel) enum Inst {
     WgmmaCommit,
     WgmmaWait {
         left: u32,
+    },
+    /// All lanes get the address of the columns.
+    Tcgen05Alloc {
+        dst: Slot,
+        columns: u32,
+    },
+    Tcgen05Relinquish,
+    Tcgen05Dealloc {
+        at: Expr,
+        columns: u32,
+    },
+    Tcgen05Mma(Box<MmaCode>),
+    Tcgen05Commit {
+        on: Access,
+        first: u32,
+    },
+    /// All elements of the array.
+    Tcgen05Load {
+        acc: Access,
+        at: Expr,
+    },
+    Tcgen05Wait {
+        acc: BufId,
     },
     /// The mask is that of the source.
     CopyAsync {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::POISON;
 use super::code::{Access, Arg, At, Counter, Inst, LeftCode, NO_STATEMENT, Own, PanelCode, Program, Shown, in_slot};
+use super::tcgen05::{DescribedCode, MmaCode};
 use super::tensor::TensorCode;
 use crate::base::id::Id;
 use crate::index::facts::MOST_THREADS;
@@ -67,7 +68,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
     let thread = take(1)?;
     let scratch = take(1)?;
     let first_global = take(kernel.globals.len() as u64)?;
-    let hidden = take(2 * count_loops(&kernel.body))?;
+    let hidden = take(2 * count_loops(&kernel.body) + count_allocations(&kernel.body))?;
     let tiles = take(if has_tiles(&kernel.body) { u64::from(TILES * TILE_SIDE * TILE_SIDE) } else { 0 })?;
     let (addressed, addressed_shared) = addressed(&kernel.body);
     // A GPU's threads have small arrays in registers.
@@ -156,6 +157,12 @@ const MOST_OWN: u64 = 256;
 fn addressed(body: &[Stmt]) -> (bool, bool) {
     let scratch = any(body, |stmt| matches!(stmt, Stmt::Scratch { .. }));
     (scratch, any(body, |stmt| matches!(stmt, Stmt::SharedAddr { .. })))
+}
+
+fn count_allocations(body: &[Stmt]) -> u64 {
+    let mut count = 0;
+    statements(body, &mut |stmt| count += u64::from(matches!(stmt, Stmt::Tcgen05Alloc { .. })));
+    count
 }
 
 /// The arrays that have left operands of products of warpgroups.
@@ -654,6 +661,33 @@ impl Compiler<'_> {
             }
             Stmt::WgmmaCommit => Inst::WgmmaCommit,
             Stmt::WgmmaWait { left, .. } => Inst::WgmmaWait { left: *left },
+            Stmt::Tcgen05Alloc { to, columns } => {
+                // The first lane of the warp stores what all of them get.
+                let (dst, lane) = (self.hidden, Ix::modulo(Ix::Thread, Ix::Const(self.kernel.warp.max(1).into())));
+                self.hidden += 1;
+                self.emit(Inst::Tcgen05Alloc { dst, columns: *columns });
+                let first = Cond { lhs: lane, cmp: Cmp::Eq, rhs: Ix::Const(0) };
+                let mask = Mask { conds: vec![first], vals: vec![] };
+                let access = self.access(to, 1, &mask, Order::Weak)?;
+                Inst::Store { access, value: Arg { first: dst, stride: 0 } }
+            }
+            Stmt::Tcgen05Relinquish => Inst::Tcgen05Relinquish,
+            Stmt::Tcgen05Dealloc { at, columns } => Inst::Tcgen05Dealloc { at: self.expr(at)?, columns: *columns },
+            Stmt::Tcgen05Mma { kind, sums, a, b, instruction, add } => {
+                let (sums, add) = (self.expr(sums)?, MaskCode::compile(add, self)?);
+                let [a, b] = [self.described(a)?, self.described(b)?];
+                Inst::Tcgen05Mma(Box::new(MmaCode { kind: *kind, sums, a, b, instruction: *instruction, add }))
+            }
+            Stmt::Tcgen05Commit { on } => {
+                let (on, first) = self.mbarrier(on)?;
+                Inst::Tcgen05Commit { on, first }
+            }
+            Stmt::Tcgen05Load { acc, at } => {
+                let len = self.kernel.slots.get(*acc).map_or(0, |s| s.len) as u32;
+                let place = Address::Slot { buf: *acc, index: Ix::Const(0) };
+                Inst::Tcgen05Load { acc: self.access(&place, len, &Mask::default(), Order::Weak)?, at: self.expr(at)? }
+            }
+            Stmt::Tcgen05Wait { acc } => Inst::Tcgen05Wait { acc: *acc },
             Stmt::Yield { .. } => {
                 self.cooperative = true;
                 Inst::Yield
@@ -693,6 +727,14 @@ impl Compiler<'_> {
         match access.at {
             At::Slot { space: Space::Shared, .. } => Ok(PanelCode { access, panel: panel.clone() }),
             _ => Err("a panel is not in shared memory".to_string()),
+        }
+    }
+
+    fn described(&mut self, of: &Described) -> Res<DescribedCode> {
+        let access = self.access(&of.place, 1, &Mask::default(), Order::Weak)?;
+        match access.at {
+            At::Slot { space: Space::Shared, .. } => Ok(DescribedCode { access, number: of.number }),
+            _ => Err("an operand of `tcgen05 mma` is not in shared memory".to_string()),
         }
     }
 

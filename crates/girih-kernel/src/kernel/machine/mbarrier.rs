@@ -118,9 +118,13 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         if fence == Fence::Registers {
             return block.warps[at.warp].products.fence();
         }
-        let mine = |m: &Mbarrier| m.by / W as u32 == at.warp as u32 && at.lanes >> (m.by % W as u32) & 1 == 1;
+        let tensor = matches!(fence, Fence::BeforeSync | Fence::AfterSync);
+        let mine =
+            |m: &Mbarrier| !tensor && m.by / W as u32 == at.warp as u32 && at.lanes >> (m.by % W as u32) & 1 == 1;
         block.mbarriers.iter_mut().filter(|m| mine(m)).for_each(|m| m.fenced = true);
         let sync = match fence {
+            Fence::BeforeSync => Sync::BeforeMeeting,
+            Fence::AfterSync => Sync::AfterMeeting,
             Fence::Async => Sync::Fence,
             Fence::Global => Sync::FenceGlobal,
             Fence::Init | Fence::Registers => return,
@@ -195,6 +199,18 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             self.watch.sync(&mut block.local, at.statement, at.warp as u32, now, Sync::Arrive { number });
             self.ended(block, at, lane, number);
         }
+    }
+
+    /// Something that a lane began arrives at an mbarrier when it ends: the lane itself does nothing.
+    pub(super) fn arrives_by_itself(&mut self, block: &mut Block<W, V::Local>, at: At, number: u32) {
+        let lane = at.lanes.trailing_zeros() as usize % W;
+        let m = &mut block.mbarriers[number as usize];
+        if m.pending == 0 {
+            let count = m.count;
+            return self.wrong(at, lane, Wrong::Arrivals { number, count });
+        }
+        m.pending -= 1;
+        self.ended(block, at, lane, number);
     }
 
     /// Bytes have come.

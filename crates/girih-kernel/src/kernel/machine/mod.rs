@@ -6,7 +6,7 @@
 //! * [`code`], [`compile`]: instructions over numbered slots    * [`ops`]: scalar operations in the lanes of a warp
 //! * [`places`]: where accesses go                              * [`step`]: what an instruction does
 //! * [`block`]: blocks under way and their turns                * [`sync`]: threads that wait for each other
-//! * [`matrix`]: matrix operations of the lanes of a warp
+//! * [`matrix`]: matrix operations of the lanes of a warp        * [`wgmma`], [`tcgen05`]: those of groups of warps
 //! * [`flight`], [`tensor`], [`store`]: asynchronous copies       * [`mbarrier`]: barriers that count arrivals and bytes
 //! * [`registers`]: what warps give each other                   * [`watch`]: who sees what happens
 //! * [`schedule`]: the order of warps and lanes, and when copies land    * [`stall`]: blocks that go round for ever
@@ -38,6 +38,7 @@ mod stall;
 mod step;
 mod store;
 mod sync;
+mod tcgen05;
 mod tensor;
 mod watch;
 mod wgmma;
@@ -51,8 +52,8 @@ pub(super) use code::{At, NO_STATEMENT, Program};
 pub use schedule::Policy;
 pub(super) use schedule::Schedule;
 pub(super) use watch::{
-    Boxed, Lacks, Landing, Left, Meeting, Missing, Outside, Place, Quiet, Scope, Stalled, Standing, Sync, Touch, Watch,
-    What, Wrong,
+    Boxed, Columns, InTensor, Lacks, Landing, Left, Meeting, Missing, Outside, Place, Quiet, Scope, Stalled, Standing,
+    Sync, Touch, Watch, What, Wrong,
 };
 
 /// Every byte of scratch and shared memory that was not written yet.

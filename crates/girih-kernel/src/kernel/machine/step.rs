@@ -57,7 +57,12 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             | Inst::Mma { .. }
             | Inst::Wgmma { .. }
             | Inst::WgmmaCommit
-            | Inst::WgmmaWait { .. } => {
+            | Inst::WgmmaWait { .. }
+            | Inst::Tcgen05Alloc { .. }
+            | Inst::Tcgen05Relinquish
+            | Inst::Tcgen05Dealloc { .. }
+            | Inst::Tcgen05Load { .. }
+            | Inst::Tcgen05Wait { .. } => {
                 self.wait(block, warp, group, Wait::Warp)?;
                 return Ok(Flow::Stopped);
             }
@@ -87,6 +92,10 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             Inst::Return | Inst::WaitPhase { .. } => {}
             Inst::LoadMatrix { .. } | Inst::Mma { .. } => {}
             Inst::Wgmma { .. } | Inst::WgmmaCommit | Inst::WgmmaWait { .. } => {}
+            Inst::Tcgen05Alloc { .. } | Inst::Tcgen05Relinquish | Inst::Tcgen05Dealloc { .. } => {}
+            Inst::Tcgen05Load { .. } | Inst::Tcgen05Wait { .. } => {}
+            Inst::Tcgen05Mma(code) => self.multiply_in_tensor(block, at, code)?,
+            Inst::Tcgen05Commit { on, first } => self.commit_in_tensor(block, at, (on, *first))?,
             Inst::Copy { dst, from, lanes } => {
                 for e in 0..*lanes {
                     let value = regs[from.lane(e)];

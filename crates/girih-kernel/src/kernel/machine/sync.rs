@@ -64,6 +64,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             let at = At { block: block.id, statement, warp, lanes: 1, lasts: true };
             self.wrong(at, 0, Wrong::Tensor("the warps of a group give a `wgmma` different panels".to_string()));
         }
+        left.extend(self.tensor_left(block, member));
         for warp in of {
             let at = |statement, lanes| At { block: block.id, statement, warp, lanes, lasts: true };
             let Warp { flights, products, .. } = &block.warps[warp];
@@ -121,6 +122,18 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     let statement = program.statements.get(here as usize).copied().unwrap_or(0);
                     let at = At { block: block.id, statement, warp, lanes, lasts: true };
                     self.warpgroups(block, at, here, inst)?;
+                }
+                Some(
+                    inst @ (Inst::Tcgen05Alloc { .. }
+                    | Inst::Tcgen05Relinquish
+                    | Inst::Tcgen05Dealloc { .. }
+                    | Inst::Tcgen05Load { .. }
+                    | Inst::Tcgen05Wait { .. }),
+                ) => {
+                    ordered = false;
+                    let statement = program.statements.get(here as usize).copied().unwrap_or(0);
+                    let at = At { block: block.id, statement, warp, lanes, lasts: false };
+                    self.of_tensor_memory(block, at, here, inst)?;
                 }
                 Some(inst @ (Inst::LoadMatrix { .. } | Inst::Mma { .. })) => {
                     ordered = false;

@@ -73,6 +73,51 @@ pub(in crate::kernel) struct Boxed<'a> {
     pub runs: &'a [Run],
 }
 
+/// An access of tensor memory, or its end.
+pub(in crate::kernel) struct Columns<'a> {
+    pub statement: u32,
+    pub block: [u32; 3],
+    pub thread: u32,
+    /// The number of the block in its cluster.
+    pub member: u32,
+    pub first: u32,
+    pub count: u32,
+    /// Which of the four parts of 32 lanes.
+    pub quarters: std::ops::Range<u32>,
+    pub what: InTensor<'a>,
+}
+
+/// An event of columns of tensor memory. Bytes are the pieces of shared memory that hold both operands of a product.
+#[derive(Clone, Copy)]
+pub(in crate::kernel) enum InTensor<'a> {
+    /// A product begins, whose operands have elements of `elem` bytes.
+    Adds {
+        bytes: [&'a [u64]; 2],
+        piece: u64,
+        elem: u32,
+    },
+    /// It has ended in a phase of the mbarrier that counts a commit; `later`: another one goes on there.
+    Ends {
+        number: u32,
+        phase: u32,
+        bytes: [&'a [u64]; 2],
+        piece: u64,
+        later: bool,
+    },
+    /// The thread commits, and a commit of it arrives at an mbarrier in one of its phases: commits of a thread in order.
+    Commits,
+    Arrives {
+        number: u32,
+        phase: u32,
+    },
+    /// A warp begins to load, and knows that it has.
+    Loads,
+    Loaded,
+    /// A warp allocates, or gives back.
+    Takes,
+    Frees,
+}
+
 /// An action of lanes that orders accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::kernel) enum Sync {
@@ -95,6 +140,9 @@ pub(in crate::kernel) enum Sync {
     Passed {
         number: u32,
     },
+    /// Makes what the lanes did in tensor memory visible to threads that they meet, and what others did to the lanes.
+    BeforeMeeting,
+    AfterMeeting,
 }
 
 /// An error in the use of an mbarrier, given by its number, or of a tensor.
@@ -122,6 +170,10 @@ pub(in crate::kernel) enum Wrong {
     Sums,
     /// A thread touches an array whose words a product of a warpgroup still reads.
     Words,
+    /// A thread touches an array that a load of tensor memory still fills.
+    Loads,
+    /// A rule of tensor memory that is violated, in a sentence.
+    TensorMemory(&'static str),
     /// `registers more` asks for fewer registers than a thread has, or `registers fewer` for more.
     Change { count: u32, more: bool, has: u32 },
     /// A block ends without a wait for an operation that touches its shared memory.
@@ -138,6 +190,10 @@ pub(in crate::kernel) enum Left {
     Store,
     /// A product of a warpgroup.
     Product,
+    /// A product with sums in tensor memory.
+    Tcgen05,
+    /// Columns of tensor memory that are allocated.
+    Columns,
 }
 
 /// The arrivals and bytes that a phase of an mbarrier still lacks.
@@ -234,6 +290,7 @@ pub(in crate::kernel) trait Watch {
     fn landed(&mut self, local: &mut Self::Local, landing: &Landing<'_>);
     /// A copy of a box begins, or it lands in a phase of its mbarrier; one to global memory has read shared memory then.
     fn boxed(&mut self, local: &mut Self::Local, boxed: &Boxed<'_>, landed: Option<u32>);
+    fn in_tensor(&mut self, local: &mut Self::Local, columns: Columns<'_>);
     fn sync(&mut self, local: &mut Self::Local, statement: u32, warp: u32, lanes: u32, sync: Sync);
     /// Returns true if a thread can know that an mbarrier is initialised.
     fn sees(&self, local: &Self::Local, thread: u32, mbarrier: u32) -> bool;
@@ -264,6 +321,7 @@ impl Watch for Quiet {
     fn touched(&mut self, _: &mut (), _: &Touch<'_>) {}
     fn landed(&mut self, _: &mut (), _: &Landing<'_>) {}
     fn boxed(&mut self, _: &mut (), _: &Boxed<'_>, _: Option<u32>) {}
+    fn in_tensor(&mut self, _: &mut (), _: Columns<'_>) {}
     fn sync(&mut self, _: &mut (), _: u32, _: u32, _: u32, _: Sync) {}
     fn sees(&self, _: &(), _: u32, _: u32) -> bool {
         true

@@ -7,7 +7,7 @@
 //! in the sums, too. Each warp computes its own sixteen rows. Products end in the order in which they began, and terms are added one
 //! after the other, as in `mma`.
 
-use super::block::{Block, Machine};
+use super::block::{Block, Machine, Warp};
 use super::code::{self, Access, Inst, LeftCode, PanelCode};
 use super::matrix::{Term, term};
 use super::places::{Kind, Places, Stores};
@@ -98,14 +98,17 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(())
     }
 
-    /// Reports an access of an array that a product still adds to, or reads.
+    /// Reports an access of an array that a product still adds to or reads, or that a load of tensor memory still fills.
     pub(super) fn not_in_flight(&mut self, block: &Block<W, V::Local>, at: At, access: &Access) {
-        let products = &block.warps[at.warp].products;
-        if products.all.is_empty() {
+        let Warp { products, loads, .. } = &block.warps[at.warp];
+        if products.all.is_empty() && loads.is_empty() {
             return;
         }
         let (code::At::Own { buf, .. } | code::At::Slot { buf, .. }) = &access.at else { return };
         let thread = (at.warp * W) as u32 + at.lanes.trailing_zeros();
+        if loads.fill(*buf) {
+            self.watch.wrong(at.block, at.statement, thread, Wrong::Loads);
+        }
         if products.all.iter().any(|p| p.acc == *buf) {
             self.watch.wrong(at.block, at.statement, thread, Wrong::Sums);
         } else if products.all.iter().any(|p| p.words.as_ref().and_then(Places::buf) == Some(*buf)) {

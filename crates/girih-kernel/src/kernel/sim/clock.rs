@@ -271,6 +271,13 @@ impl Clock {
     /// The knowledge that lanes of a warp pass on when they release together.
     pub fn release(&mut self, warp: u32, lanes: u32) -> Known {
         let mut known = self.event(warp, lanes);
+        known.learn(&self.known(warp, lanes));
+        known
+    }
+
+    /// The events of others that lanes of a warp know of.
+    pub fn known(&self, warp: u32, lanes: u32) -> Known {
+        let mut known = Known::default();
         let member = self.member(warp);
         self.of_blocks.get(member).into_iter().for_each(|k| known.learn(k));
         self.of_warps.get(&warp).into_iter().for_each(|k| known.learn(k));

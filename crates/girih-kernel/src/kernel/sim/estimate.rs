@@ -20,6 +20,7 @@ use super::count::SECTOR;
 use super::instruction::Instruction;
 use super::report::{Report, Row, Touched};
 use crate::kernel::ir::{Elem, Kernel, Stmt, Transposed, statements};
+use crate::kernel::tcgen05::Instruction as Tcgen05;
 use crate::loops::matrix::{COLS, Operand, ROWS};
 use crate::tile::cost;
 use crate::tile::heuristics::cost::{FETCHED, ISSUED, LATENCY, OTHER_REGISTERS};
@@ -253,6 +254,11 @@ fn products(kernel: &Kernel, report: &Report) -> [f64; 2] {
         each.push(match stmt {
             Stmt::Mma { of: [a, _], .. } => [of(ROWS, COLS, *a, warp), 0.0],
             // Each thread has half of its 64 rows' columns.
+            // One thread begins it.
+            Stmt::Tcgen05Mma { kind, instruction, .. } => match Tcgen05::decode(*kind, *instruction) {
+                Ok(made) => [0.0, of(made.rows.into(), made.cols.into(), made.of[0], 1.0)],
+                Err(_) => [0.0; 2],
+            },
             Stmt::Wgmma { acc, of: operand, .. } => {
                 let cols = kernel.slots.get(*acc).map_or(0, |s| 2 * s.len);
                 [0.0, of(64, cols, *operand, group)]

@@ -45,6 +45,8 @@ pub enum Kind {
     Tensor,
     /// A product of a warpgroup begins with no fence behind what wrote its registers.
     RegisterFence,
+    /// A rule of tensor memory is broken: an order of accesses, a fence, an allocation.
+    TensorMemory,
     /// Registers are used that a product of a warpgroup still adds to, or reads.
     Sums,
     /// A warpgroup asks for more registers and has as many, or gives up some that it does not have.
@@ -77,6 +79,7 @@ impl Kind {
             Kind::Aliased => "mbarrier-aliased",
             Kind::Tensor => "tensor",
             Kind::RegisterFence => "register-fence",
+            Kind::TensorMemory => "tensor-memory",
             Kind::Sums => "sums-in-flight",
             Kind::Registers => "registers",
             Kind::LeftInFlight => "in-flight-at-end",
@@ -351,6 +354,11 @@ impl Found {
             }
             Wrong::Sums => (Kind::Sums, "sums are used that a `wgmma` may still be adding to".to_string()),
             Wrong::Words => (Kind::Sums, "words are used that a `wgmma` may still be reading".to_string()),
+            Wrong::Loads => (
+                Kind::Sums,
+                "an array is used that a `tcgen05 load` may still be filling: put the `tcgen05 wait` of the array before".to_string(),
+            ),
+            Wrong::TensorMemory(what) => (Kind::TensorMemory, (*what).to_string()),
             Wrong::Change { count, more, has } => {
                 let way = if *more { "more" } else { "fewer" };
                 (Kind::Registers, format!("a thread that has {has} registers is to have {way}: {count}"))
@@ -446,6 +454,11 @@ fn left_text(left: Left) -> &'static str {
              counts the bytes of the box"
         }
         Left::Store => "a block ends while TMA may still be reading its shared memory: no `copy wait` covers the box",
+        Left::Tcgen05 => {
+            "a block ends while a `tcgen05 mma` may still be reading its shared memory: no thread waits for a phase that counts a commit \
+             behind the product"
+        }
+        Left::Columns => "a block ends without giving back its columns of tensor memory (`tcgen05 dealloc`)",
         Left::Product => {
             "a block ends while a `wgmma` may still be reading its shared memory: no `wgmma wait` covers the product"
         }
@@ -474,7 +487,7 @@ fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, (texts, kern
             "TMA copies from or to global memory that a thread has written, with no `fence global` between".to_string()
         }
         Kind::Unfenced => {
-            "TMA overwrites or copies, or `wgmma` reads, what a thread has written, with no `fence async` behind the write"
+            "TMA overwrites or copies, or `wgmma` or `tcgen05` reads, what a thread has written, with no `fence async` behind the write"
                 .to_string()
         }
         _ => kind.name().to_string(),
@@ -489,6 +502,9 @@ fn help(kind: Kind, shared: bool, across: bool, copied: Copied) -> Option<&'stat
         }
         (Kind::InFlight, Copied::Multiplied) => {
             return Some("put the `wgmma wait` that covers the product before, with a `barrier` behind it");
+        }
+        (Kind::InFlight | Kind::WriteAfterRead, Copied::MultipliedInTensorMemory) => {
+            return Some("wait for the phase of the mbarrier that counts a `tcgen05 commit` behind the product");
         }
         (Kind::InFlight, Copied::Back) => {
             return Some(
@@ -654,8 +670,9 @@ enum Copied {
     ByTma,
     /// By TMA, from shared to global memory.
     Back,
-    /// By no copy: a product of a warpgroup reads it.
+    /// By no copy: a product of a warpgroup reads it, or one with sums in tensor memory.
     Multiplied,
+    MultipliedInTensorMemory,
 }
 
 impl Texts {
@@ -697,6 +714,7 @@ fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut 
             Stmt::TmaLoad { .. } => Copied::ByTma,
             Stmt::TmaStore { .. } => Copied::Back,
             Stmt::Wgmma { .. } => Copied::Multiplied,
+            Stmt::Tcgen05Mma { .. } => Copied::MultipliedInTensorMemory,
             _ => Copied::Not,
         };
         out.push((around.map(String::from), copied));

@@ -34,6 +34,7 @@ mod report;
 mod schedules;
 mod shadow;
 mod size;
+mod tensor_memory;
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,7 @@
 //! The watch of a simulation: counts each statement, and compares each access with the shadow of memory.
 
+mod in_tensor;
+
 use std::ops::RangeInclusive;
 
 use rustc_hash::FxHashMap;
@@ -9,14 +11,15 @@ use super::count::{Counts, SECTOR, Sectors, sectors};
 use super::finding::{Bad, Found, Kind};
 use super::recording::{Recorder, Request};
 use super::shadow::{Cell, Pages};
+use super::tensor_memory::TensorMemory;
 use super::{Options, WARP};
 use crate::base::Code;
 use crate::base::banks::{BANK_BYTES, wavefronts};
 use crate::base::launch::Trap;
 use crate::kernel::ir::*;
 use crate::kernel::machine::{
-    At, Boxed, Landing, Meeting, NO_STATEMENT, Outside, Program, Scope, Stalled, Standing, Sync, Touch, Watch, What,
-    Wrong,
+    At, Boxed, Columns, Landing, Meeting, NO_STATEMENT, Outside, Program, Scope, Stalled, Standing, Sync, Touch, Watch,
+    What, Wrong,
 };
 
 pub(super) struct Observer<'a> {
@@ -62,6 +65,7 @@ pub(super) struct Local {
     mbarriers: Vec<Mbarrier>,
     /// The events on shared memory that have been made visible to asynchronous copies.
     fenced: Known,
+    tensor: TensorMemory,
     /// The threads that began the copies of a statement that count on an mbarrier.
     copied_by: FxHashMap<(u32, u32), u32>,
     /// The sectors that were loaded.
@@ -282,6 +286,7 @@ impl Watch for Observer<'_> {
         local.loaded.clear();
         local.mbarriers = vec![Mbarrier::default(); mbarriers as usize];
         local.fenced = Known::default();
+        local.tensor = TensorMemory::default();
         if self.options.races {
             local.shared.clear();
             let places = whole(0, self.kernel.apart() * u64::from(self.kernel.cluster), self.shared_unit);
@@ -428,13 +433,19 @@ impl Watch for Observer<'_> {
         }
     }
 
+    fn in_tensor(&mut self, local: &mut Local, columns: Columns<'_>) {
+        self.accessed(local, &columns);
+    }
+
     fn sync(&mut self, local: &mut Local, statement: u32, warp: u32, lanes: u32, sync: Sync) {
         if !self.options.races {
             return;
         }
-        let Local { clock, mbarriers, fenced, .. } = local;
+        let Local { clock, mbarriers, fenced, tensor, .. } = local;
         match sync {
             Sync::Fence => fenced.learn(&clock.event(warp, lanes)),
+            Sync::BeforeMeeting => tensor.before_sync(clock, warp, lanes),
+            Sync::AfterMeeting => tensor.after_sync(clock, warp, lanes),
             Sync::FenceGlobal => self.shown.learn(&clock.release(warp, lanes)),
             Sync::Init { number } => {
                 let thread = warp * WARP + lanes.trailing_zeros();

@@ -44,6 +44,26 @@ impl Cell {
         [&mut self.writer, &mut self.reader, &mut self.other_reader].into_iter().for_each(|stamp| stamp.end(now));
     }
 
+    /// Ends what `me` did to the place that went on until now: it is known as something else from here on.
+    pub fn ends_as(&mut self, me: Stamp, kept: Stamp) {
+        for stamp in [&mut self.writer, &mut self.reader, &mut self.other_reader] {
+            if *stamp == me.lasting() {
+                *stamp = kept;
+            }
+        }
+    }
+
+    /// The last who have read since the place was written.
+    pub fn readers(&self) -> [Stamp; 2] {
+        [self.reader, self.other_reader]
+    }
+
+    /// The place as it is when somebody gives it up: nobody has written it.
+    pub fn freed(&mut self, me: Stamp, clock: &Clock, found: &mut impl FnMut(Race, Stamp)) -> Cell {
+        self.write(me, clock, found);
+        Cell::default()
+    }
+
     /// The last who wrote.
     pub fn writer(&self) -> Stamp {
         self.writer

@@ -12,6 +12,7 @@ mod schedules;
 mod size;
 mod stores;
 mod sync;
+mod tcgen05;
 mod wgmma;
 
 use super::{Kind, Options, Policy, Report, run};

@@ -14,6 +14,7 @@ use crate::base::id::Id;
 use crate::base::rule::Refusal;
 use crate::index::Facts;
 use crate::loops::ir::*;
+use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::boxes::BoxCopy;
 use crate::tile::edit::{const_trip, over_blocks};
@@ -130,6 +131,9 @@ fn fits(p: &Kernel, ctx: &Context, x: &For, found: GoesOn<'_>, blocks: u32) -> R
     }
     if !found.roles {
         return Err("no warp of its own fills the pipeline".into());
+    }
+    if walk::loops(&found.pipeline.body).any(|f| f.place == Place::Tcgen05) {
+        return Err("its products read their slots until a barrier of their own block ends".into());
     }
     let whole = |n: u64| n.is_multiple_of(blocks.into());
     if dim != 0 || takers > 0 || const_trip(x).is_none_or(|n| !whole(n)) {

@@ -234,9 +234,11 @@ steps! {
     /// the rest.
     /// `tensorize LOOP as threads R x C`: Each thread of a block has R rows and C columns of the sum in registers.
     /// `tensorize LOOP as warps D x A`: D x A warps share the rows and columns of the sum, on the matrix unit.
+    /// `tensorize LOOP as groups D x A`: The same with groups of four warps, which have rows below each other.
     /// `tensorize LOOP as rows N`: N warps have whole rows of the sum, and of all that is computed from them: row by
     /// row folds, and products with them as operands.
     /// `tensorize LOOP, .. as warpgroup`: Groups of four warps compute products that single warps computed.
+    /// `tensorize LOOP, .. as tcgen05`: The same, with sums in tensor memory while the loop of the products runs.
     "tensorize" Tensorize { loops: Vec<LoopRef>, unit: Unit } => tensorize::apply(kernel, ctx, loops, *unit);
     /// `tile LOOP by M x K`: The loop over the keys of attention: a block takes M rows, and K keys at a time.
     "tile" Stream { at: LoopRef, rows: u32 = number("rows", 1), keys: u32 = number("keys", 1) } if |line| line.by.len() == 3

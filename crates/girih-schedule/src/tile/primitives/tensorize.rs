@@ -12,8 +12,12 @@
 //!                                                  tensorize kk as rows 4
 //!                                                    each lane of 4 warps has parts of some rows, of this sum and of all that is
 //!                                                    computed from its rows, on the matrix unit
+//!                                                  tensorize kk as groups 1 x 2
+//!                                                    the same, and four warps with rows below each other follow one another
 //!                                                  tensorize r, r_1 as warpgroup
 //!                                                    groups of four warps multiply what warps did
+//!                                                  tensorize r as tcgen05
+//!                                                    the same with sums in tensor memory
 //! ```
 //!
 //! Each of the sums has the terms and the order that it had. A unit says what it cannot compute.
@@ -29,7 +33,9 @@ use super::line::{LoopRef, replace};
 use super::part::{Part, Reader, Says, Writer};
 use crate::base::words::suggestion;
 use crate::loops::ir::*;
+use crate::loops::panels::WARPS as WARPS_OF_GROUP;
 use crate::tile::Context;
+use crate::tile::accumulator::Numbering;
 use crate::tile::contraction::{TileShape, nest_around, nest_of, num_type, vector_sums};
 use crate::tile::matrix::Warps;
 use crate::tile::target::Capability;
@@ -48,14 +54,18 @@ pub enum Unit {
         cols: u64,
     },
     Warps(Warps),
+    /// The same in groups of four warps, each with rows and columns of its own: how many groups there are.
+    Groups(Warps),
     /// Warps that have whole rows.
     Rows(u64),
+    /// Groups of four warps that hold their sums in registers, or in tensor memory.
     Warpgroup,
+    Tcgen05,
 }
 
 impl Part for Unit {
     fn read(r: &mut Reader<'_>, _: Says) -> Result<Unit, String> {
-        const UNITS: [&str; 6] = ["registers", "rows", "threads", "tiles", "warpgroup", "warps"];
+        const UNITS: [&str; 8] = ["groups", "registers", "rows", "tcgen05", "threads", "tiles", "warpgroup", "warps"];
         r.before = "as";
         let unit = r.word(&format!("a unit: {}", UNITS.join(", ")))?;
         let square = |r: &mut Reader<'_>| {
@@ -65,6 +75,10 @@ impl Part for Unit {
         };
         match unit {
             "warpgroup" => Ok(Unit::Warpgroup),
+            "tcgen05" => Ok(Unit::Tcgen05),
+            "groups" => {
+                square(r).map(|(down, across)| Unit::Groups(Warps { down: down.into(), across: across.into() }))
+            }
             "rows" => r.number("warps", 1).map(|warps| Unit::Rows(warps.into())),
             "threads" => square(r).map(|(rows, cols)| Unit::Threads { rows: rows.into(), cols: cols.into() }),
             "warps" => square(r).map(|(down, across)| Unit::Warps(Warps { down: down.into(), across: across.into() })),
@@ -86,15 +100,19 @@ impl Part for Unit {
             }
             Unit::Threads { rows, cols } => format!("threads {rows} x {cols}"),
             Unit::Warps(Warps { down, across }) => format!("warps {down} x {across}"),
+            Unit::Groups(Warps { down, across }) => format!("groups {down} x {across}"),
             Unit::Rows(warps) => format!("rows {warps}"),
             Unit::Warpgroup => "warpgroup".into(),
+            Unit::Tcgen05 => "tcgen05".into(),
         });
     }
 }
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], unit: Unit) -> Result<(), String> {
-    if unit == Unit::Warpgroup {
-        return warpgroup::apply(kernel, ctx, loops);
+    match unit {
+        Unit::Warpgroup => return warpgroup::apply(kernel, ctx, loops, Place::Warpgroup),
+        Unit::Tcgen05 => return warpgroup::apply(kernel, ctx, loops, Place::Tcgen05),
+        _ => {}
     }
     let [sum] = loops[..] else { return Err("it takes one loop, over the terms of a contraction".into()) };
     let threads = ctx.target.has(Capability::Threads);
@@ -102,11 +120,15 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], unit: Unit) 
     let (over, nest) = nest_around(&seen, sum)?;
     let acc = nest.roles.acc;
     match unit {
-        Unit::Threads { .. } | Unit::Warps(_) | Unit::Rows(_) if !threads => {
+        Unit::Threads { .. } | Unit::Warps(_) | Unit::Groups(_) | Unit::Rows(_) if !threads => {
             Err(format!("{} has no threads of blocks", ctx.target.name))
         }
         Unit::Threads { rows, cols } => threads::apply(kernel, ctx, acc, [rows, cols]),
-        Unit::Warps(warps) => warps::apply(kernel, ctx, acc, warps),
+        Unit::Warps(warps) => warps::apply(kernel, ctx, acc, warps, Numbering::Warps),
+        Unit::Groups(Warps { down, across }) => {
+            let warps = Warps { down: down.saturating_mul(WARPS_OF_GROUP), across };
+            warps::apply(kernel, ctx, acc, warps, Numbering::Groups)
+        }
         Unit::Rows(warps) => rows::apply(kernel, ctx, acc, warps),
         _ if threads => Err(format!("the sums of {} are those of its threads", ctx.target.name)),
         Unit::Registers { shape, tiles } => {
@@ -116,6 +138,6 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], unit: Unit) 
                 registers::apply(kernel, ctx, &nest, shape, tiles)
             })
         }
-        Unit::Warpgroup => Ok(()),
+        Unit::Warpgroup | Unit::Tcgen05 => Ok(()),
     }
 }

@@ -42,7 +42,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut steps = vec![];
     primitives::look(p, &mut |at, f| {
         let Place::Pipeline { depth, roles, overlap: false } = f.place else { return true };
-        let grouped = walk::stmts(f.stages().1).any(|s| s.is_placed(Place::Warpgroup));
+        let grouped = walk::stmts(f.stages().1).any(|s| matches!(s, Stmt::For(f) if f.place.is_of_groups()));
         if !grouped {
             return true;
         }

@@ -55,9 +55,10 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     }
     for acc in accumulators(&script.kernel) {
         let site = format!("contraction into {}", p.bufs[acc].name);
-        let chosen = share(&script.kernel, ctx, acc).and_then(|(at, warps)| {
+        let chosen = share(&script.kernel, ctx, acc).and_then(|(at, warps, grouped)| {
             let before = script.kernel.clone();
-            let step = Step::Tensorize { loops: vec![at], unit: Unit::Warps(warps) };
+            let unit = if grouped { Unit::Groups(warps.groups()) } else { Unit::Warps(warps) };
+            let step = Step::Tensorize { loops: vec![at], unit };
             script.try_step(step)?;
             let each = warps.each(accumulator::matrix(&before, acc)?);
             let said = accumulator::said(&before, &script.kernel, acc, each);
@@ -96,18 +97,18 @@ fn rows(script: &mut Script<'_>, acc: BufId) -> Result<String, String> {
     Ok(said)
 }
 
-/// A sum into an accumulator, and the warps that share it.
-fn share(kernel: &Kernel, ctx: &Context, acc: BufId) -> Result<(LoopRef, Warps), Refusal> {
+/// A sum into an accumulator, and the warps that share it, perhaps as groups of four.
+fn share(kernel: &Kernel, ctx: &Context, acc: BufId) -> Result<(LoopRef, Warps, bool), Refusal> {
     if !ctx.knobs.tensor_core {
         return Err("knob off".into());
     }
     let shape = accumulator::matrix(kernel, acc)?;
     let at = accumulator::sum_into(kernel, acc)?;
-    let warps = match warpgroups(kernel, ctx, acc, shape) {
-        Some(warps) => warps,
-        None => warps_of(ctx, shape, warps::least_columns(kernel, acc))?,
+    let (warps, grouped) = match warpgroups(kernel, ctx, acc, shape) {
+        Some(warps) => (warps, warps.across > 1),
+        None => (warps_of(ctx, shape, warps::least_columns(kernel, acc))?, false),
     };
-    Ok((at, warps))
+    Ok((at, warps, grouped))
 }
 
 fn warps_of(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String> {
@@ -127,7 +128,7 @@ fn warps_of(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String
     }
 }
 
-/// Warps that each have 16 rows and all columns, where warpgroups can multiply: TMA fills both operands.
+/// Warps that have the rows and columns of a group's product, where warpgroups can multiply: TMA fills both operands.
 fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> Option<Warps> {
     let knobs = &ctx.knobs;
     let chosen = knobs.rows.is_some() || knobs.cols.is_some() || !knobs.wgmma || !knobs.swizzle;
@@ -145,8 +146,20 @@ fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> O
         let exact = |of: Operand| !of.is_byte_float() || ctx.knobs.fast_acc;
         alike &= of.is_some_and(|of| (of.bytes() == 2 || along) && exact(of)) && filled.contains(&buf);
     });
-    let warps = Warps::of_groups([m, n], ctx.target.axes.threads.into())?;
+    let warps = Warps::of_groups([m, n], &ctx.target)?;
+    alike &= !ctx.target.has(Capability::TensorMemory) || is_alone(kernel, acc);
     alike.then_some(warps)
+}
+
+/// True if the only product of a kernel is all that the iterations of a loop do beside their stages.
+fn is_alone(kernel: &Kernel, acc: BufId) -> bool {
+    let sums = |body: &[Stmt]| walk::contractions(body).count();
+    let alone = |f: &For| {
+        let mut rest = f.body.iter().filter(|s| !matches!(s, Stmt::Stage { .. }));
+        let product = |s: &Stmt| walk::contractions(std::slice::from_ref(s)).any(|(_, c)| c.acc == acc);
+        f.kind == LoopKind::Serial && rest.next().is_some_and(product) && rest.next().is_none()
+    };
+    sums(&kernel.body) == 1 && walk::loops(&kernel.body).any(alone)
 }
 
 #[cfg(test)]

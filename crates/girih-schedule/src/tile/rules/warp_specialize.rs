@@ -4,7 +4,6 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::overlap::Overlap;
 use crate::tile::Context;
-use crate::tile::edit;
 use crate::tile::heuristics::warp_specialize::MANY_SUMS;
 use crate::tile::primitives::tensorize::warpgroup;
 use crate::tile::primitives::{self, Step, pipeline};
@@ -27,7 +26,7 @@ is lowered.
 
 Threads that do more than multiply, as in attention, come to the barrier of an iteration late; where the last product of theirs goes on
 (`overlap_products`), a warp fills by itself. So it does where a thread of a warpgroup has 128 sums, which leave no registers for the
-addresses of copies.
+addresses of copies; and where sums are in tensor memory, which no thread waits for before the loop ends.
 
 Knob: `warp_specialize` (1 asks for it of every pipeline: measure whether it pays; 0 turns the rule off).
 
@@ -62,15 +61,10 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
 
 /// True if threads would come late to a barrier, or lack registers to fill the pipeline.
 fn is_due(p: &Kernel, f: &For, overlap: bool) -> bool {
-    overlap && computes(p, f) || warpgroup::sums(p, f, Place::Warpgroup) >= MANY_SUMS && is_of_block(&p.body, f)
-}
-
-/// True if no loop but those over blocks stands around a loop: only then does the warp fill all that the block ever needs.
-fn is_of_block(body: &[Stmt], f: &For) -> bool {
-    body.iter().any(|s| match edit::over_blocks(s) {
-        Some(blocks) => is_of_block(&blocks.body, f),
-        None => matches!(s, Stmt::For(l) if l.axis == f.axis),
-    })
+    // Only where no other loop holds it does the warp fill all that the block ever needs.
+    let fills_all = || warpgroup::is_of_block(&p.body, f);
+    let grouped = warpgroup::sums(p, f, Place::Warpgroup) >= MANY_SUMS || warpgroup::sums(p, f, Place::Tcgen05) > 0;
+    overlap && computes(p, f) || grouped && fills_all()
 }
 
 /// True if the threads of a pipeline do more than multiply while its last product goes on.

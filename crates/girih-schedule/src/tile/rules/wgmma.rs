@@ -24,14 +24,17 @@ for t in 0..256: free thread                               for t in 0..256: free
 `tensor_core` gives each warp 16 rows and all columns where both operands are filled by TMA; these are what `wgmma` gives a warp.
 Fences, commits and waits follow when the kernel is lowered.
 
+On sm_100a the same groups multiply by `tcgen05`, 128 rows at a time, with sums in tensor memory: one thread begins the products
+of all iterations, and the threads get the sums when the last one has ended.
+
 Knobs: `wgmma` (0 turns the rule off), `fast_acc` (1 allows products of f8, which warpgroups add with fewer bits than f32 has).
 
 Takes f16 and bf16 with sums in f32 and, where their terms lie side by side, integers of 8 bits and, with the knobs `tf32` and
 `fast_acc`, f32 and f8.
 The left operand may also come from registers, by `ldmatrix` or as sums lie.
 Refuses right operands that TMA does not bring to shared memory with a swizzle; warps of a group that have other columns; warps that have other than 16 rows; and machines that
-have no such products. The products of sm_100a, `tcgen05`, have their sums in tensor memory, from which threads must copy them
-before use; there single warps multiply.
+have no such products. With sums in tensor memory it also refuses left operands in registers, warps that have other than 32 rows, kernels with another
+product, and loops that do more than multiply, as in attention: threads would have to copy their sums first.
 ",
     run: |p, ctx, log| primitives::run(p, ctx, log, policy),
 };
@@ -48,7 +51,9 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             loops.push(at);
         }
     }
-    if loops.is_empty() { vec![] } else { vec![Step::Tensorize { loops, unit: Unit::Warpgroup }] }
+    let tall = warpgroup::place(&ctx.target) == Some(Place::Tcgen05);
+    let unit = if tall { Unit::Tcgen05 } else { Unit::Warpgroup };
+    if loops.is_empty() { vec![] } else { vec![Step::Tensorize { loops, unit }] }
 }
 
 #[cfg(test)]
@@ -74,6 +79,26 @@ mod tests {
         assert!(text(&schedule(&kernel(PRODUCT), &gpu(&[]))).contains("reduce warpgroup\n"));
     }
 
+    /// Each warp has 32 rows, and the sums are in tensor memory.
+    #[test]
+    fn groups_multiply_in_tensor_memory() {
+        let on = |knobs: &[&str]| Context { target: Target::named("sm_100a").unwrap(), ..gpu(knobs) };
+        let tall = ["acc: f32[64", "i0 in 0..64", "i in 0..64", "i1 in 0..64", "bx*64"];
+        let tall = tall.iter().fold(PRODUCT.to_string(), |text, part| {
+            assert!(text.contains(part), "{part}");
+            text.replace(part, &part.replace("64", "128"))
+        });
+        let of_warps = text(&schedule(&kernel(&tall), &on(&["wgmma=0", "rows=4", "cols=32"])));
+        let (out, log) = apply("wgmma", &kernel(&of_warps), &on(&[]));
+        assert_eq!(log.applied, ["acc: 128 x 128 for each of 1 warpgroups"]);
+        assert_eq!(text(&out), of_warps.replace(" matrix\n", " tcgen05\n"));
+        let by_default = text(&schedule(&kernel(&tall), &on(&[])));
+        assert!(by_default.contains("reduce tcgen05\n") && by_default.contains(", roles"), "{by_default}");
+        let begun = of_warps.replacen("] = 0.0\n", "] = 1.0\n", 1);
+        assert_ne!(begun, of_warps);
+        assert_eq!(refusals("wgmma", &begun, &on(&[])), ["acc: its sums do not begin with zeros"]);
+    }
+
     /// Their sums are not exact.
     #[test]
     fn products_of_f8_are_asked_for() {
@@ -94,7 +119,7 @@ mod tests {
         for (ctx, why) in [
             (gpu(&["wgmma=0"]), "knob off"),
             (on("sm_120"), "sm_120 has no products of warpgroups"),
-            (on("sm_100a"), "the sums of `tcgen05` are in tensor memory, which threads copy them from; warps multiply"),
+            (on("sm_100a"), "a warpgroup has not 128 rows and a multiple of 16 columns up to 256 of it"),
         ] {
             assert_eq!(refusals("wgmma", &of_warps, &ctx), [format!("acc: {why}")]);
         }

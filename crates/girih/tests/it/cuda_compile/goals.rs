@@ -17,10 +17,9 @@ use girih_compiler::kernel::parse::parse;
 use girih_compiler::pipeline::Stage;
 use girih_compiler::tile::target::Target;
 
-const TARGET: &str = "sm_90a";
-
 struct Goal {
     name: &'static str,
+    target: &'static str,
     expression: String,
     launches: usize,
     product: Option<Product>,
@@ -30,6 +29,8 @@ struct Goal {
 struct Product {
     /// An instruction that must be there.
     unit: &'static str,
+    /// Operations of one, where its name does not say them.
+    each: Option<f64>,
     operations: f64,
     /// Microseconds: the most that issuing may take.
     most: f64,
@@ -42,30 +43,44 @@ fn half(shape: &str) -> String {
 /// A square product of f16.
 fn square(name: &'static str, n: u32, unit: &'static str, most: f64) -> Goal {
     let one = half(&format!("{n}, {n}"));
-    let product = Product { unit, operations: 2.0 * f64::from(n).powi(3), most };
-    Goal { name, expression: format!("{one} @ {one}"), launches: 1, product: Some(product) }
+    let product = Product { unit, each: None, operations: 2.0 * f64::from(n).powi(3), most };
+    Goal { name, target: "sm_90a", expression: format!("{one} @ {one}"), launches: 1, product: Some(product) }
 }
 
 /// Attention of 16 heads; each of `rows` rows has `keys` keys in the mean.
 fn attention(name: &'static str, (shape, more): (&str, &str), unit: &'static str, operations: f64, most: f64) -> Goal {
     let one = half(shape);
     let expression = format!("torch.nn.functional.scaled_dot_product_attention({one}, {one}, {one}{more})");
-    Goal { name, expression, launches: 1, product: Some(Product { unit, operations, most }) }
+    let product = Some(Product { unit, each: None, operations, most });
+    Goal { name, target: "sm_90a", expression, launches: 1, product }
+}
+
+/// The same square product on sm_100a, in tensor memory: one thread begins products of 128 x `cols` x 16.
+fn in_tensor_memory(goal: Goal, cols: f64, most: f64) -> Goal {
+    let product = goal.product.map(|p| Product { unit: "UTCHMMA", each: Some(2.0 * 128.0 * cols * 16.0), most, ..p });
+    Goal { target: "sm_100a", product, ..goal }
 }
 
 fn goals() -> Vec<Goal> {
     let bytes = "torch.randint(-9, 9, (4096, 4096), dtype=torch.int8)";
-    let plain = |name, expression, launches| Goal { name, expression, launches, product: None };
+    let plain = |name, expression, launches| Goal { name, target: "sm_90a", expression, launches, product: None };
     vec![
         // Issuing takes no longer than the matrix unit does.
         square("f16, 4096^3", 4096, "HGMMA.64x256x16.F32", 139.0),
         square("f16, 2048^3", 2048, "HGMMA.64x256x16.F32", 17.3),
         square("f16, 1024^3", 1024, "HGMMA.64x128x16.F32", 2.2),
+        in_tensor_memory(square("f16, 4096^3, sm_100a", 4096, "", 0.0), 256.0, 61.0),
         Goal {
             name: "int8, 4096^3, transposed",
+            target: "sm_90a",
             expression: format!("{bytes}.int() @ {bytes}.transpose(0, 1).int()"),
             launches: 1,
-            product: Some(Product { unit: "IGMMA.64x256x32.S8.S8", operations: 2.0 * 4096f64.powi(3), most: 69.0 }),
+            product: Some(Product {
+                unit: "IGMMA.64x256x32.S8.S8",
+                each: None,
+                operations: 2.0 * 4096f64.powi(3),
+                most: 69.0,
+            }),
         },
         // FlashAttention-3 takes 165 and 210 us for these shapes, and half of that where half of the keys are masked.
         attention(
@@ -113,7 +128,7 @@ fn operations(opcode: &str) -> Option<f64> {
 
 /// The row of a goal in the table, and what is not reached.
 fn row(tools: &Toolchain, goal: &Goal) -> (String, Vec<String>) {
-    let target = Target::named(TARGET).expect("a target");
+    let target = Target::named(goal.target).expect("a target");
     let gpu = target.gpu.expect("a GPU");
     let options = Options { target: Some(target.clone()), ..Options::default().device(Device::Sim) };
     let model = Model::from_expression(&goal.expression, &[]).expect("a model").with_options(options);
@@ -124,16 +139,17 @@ fn row(tools: &Toolchain, goal: &Goal) -> (String, Vec<String>) {
     for (from, to) in starts.iter().zip(ends) {
         let lines: Vec<&str> = text[*from..to].lines().filter(|l| !l.starts_with('#')).collect();
         let kernel = parse(&lines.join("\n")).unwrap_or_else(|d| panic!("{}: {}", goal.name, d.message));
-        let object = super::compiled(tools, &[&kernel], TARGET);
+        let object = super::compiled(tools, &[&kernel], goal.target);
         let sass = tools.sass(&object).unwrap_or_else(|e| panic!("{}: {e}", goal.name));
         let [resources] = object.kernels.as_slice() else { panic!("{}: {:?}", goal.name, object.kernels) };
         let function = sass.functions.iter().find(|f| f.name == resources.name).expect("the function");
         registers = registers.max(resources.registers);
         spilled += resources.spill_stores + resources.spill_loads;
         spilled += (function.count("LDL") + function.count("STL")) as u32;
-        let Some(Product { unit, operations: all, .. }) = goal.product else { continue };
+        let Some(Product { unit, each, operations: all, .. }) = goal.product else { continue };
         if let Some(inner) = function.innermost(&|i| i.is(unit)) {
-            let of_loop: f64 = inner.iter().filter_map(|i| operations(&i.opcode)).sum();
+            let of_loop: f64 =
+                inner.iter().filter_map(|i| each.filter(|_| i.is(unit)).or_else(|| operations(&i.opcode))).sum();
             let instructions = all / of_loop * inner.len() as f64;
             let rate = 4.0 * f64::from(target.axes.workers) * gpu.clock;
             issued = Some((inner.len(), instructions / rate * 1e6));

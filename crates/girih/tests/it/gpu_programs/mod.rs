@@ -124,6 +124,12 @@ pub const IN_TURN: &[(&str, &[&str], &str, u32)] = &[
         4,
     ),
     (
+        "torch.randn(256, 200, dtype=torch.float16) @ torch.randn(200, 96, dtype=torch.float16)",
+        &["split_k=1", "mc=128", "nc=32", "kc=32", "persist=1", "slots=2"],
+        "sm_100a",
+        2,
+    ),
+    (
         "torch.nn.Linear(72, 40)(torch.randn(36, 72))",
         &["split_k=1", "mc=16", "nc=8", "persist=1", "slots=1"],
         "sm_120",
@@ -171,6 +177,35 @@ const ATTENTION_IN_TURN: &[(&str, &[&str], &str, u32)] = &[(
     2,
 )];
 
+/// Products with sums in tensor memory: filled by a warp; by all, one product after the other and overlapping; with a slot for each
+/// iteration; and by two groups with rows of their own.
+pub const IN_TENSOR_MEMORY: &[(&str, &[&str])] = &[
+    (
+        "torch.randn(128, 200, dtype=torch.float16) @ torch.randn(200, 48, dtype=torch.float16)",
+        &["mc=128", "nc=32", "kc=32", "slots=2"],
+    ),
+    (
+        "torch.nn.Linear(200, 40, dtype=torch.bfloat16)(torch.randn(100, 200, dtype=torch.bfloat16))",
+        &["mc=128", "nc=32", "kc=32", "slots=2", "warp_specialize=0"],
+    ),
+    (
+        "torch.randn(128, 200, dtype=torch.float16) @ torch.randn(200, 32, dtype=torch.float16)",
+        &["mc=128", "nc=32", "kc=32", "slots=3", "overlap=1", "warp_specialize=0"],
+    ),
+    (
+        "torch.randn(128, 128, dtype=torch.float16) @ torch.randn(128, 32, dtype=torch.float16)",
+        &["mc=128", "nc=32", "kc=32", "slots=4", "warp_specialize=0"],
+    ),
+    (
+        "torch.randn(256, 128, dtype=torch.float16) @ torch.randn(128, 32, dtype=torch.float16)",
+        &["mc=256", "nc=32", "kc=32", "slots=2"],
+    ),
+    (
+        "torch.randn(150, 200, dtype=torch.float16) @ torch.randn(200, 264, dtype=torch.float16)",
+        &["mc=128", "nc=256", "kc=32", "split_k=1"],
+    ),
+];
+
 /// Kernels whose blocks form clusters, on targets that have them. Products: of one box each generation for all, of several, in groups, and
 /// of `mma.sync`.
 pub const CLUSTERED: &[(&str, &[&str], &[&str])] = &[
@@ -209,9 +244,10 @@ pub fn suite(all: bool) -> impl Iterator<Item = (Program, &'static str)> {
         targets.iter().map(move |target| (*text, &[][..], *target))
     });
     let grouped = GROUPED.iter().map(|(text, knobs)| (*text, *knobs, "sm_90a"));
+    let grouped = grouped.chain(IN_TENSOR_MEMORY.iter().map(|(text, knobs)| (*text, *knobs, "sm_100a")));
     let all = plain.chain(grouped).flat_map(|(text, knobs, target)| {
         let programs = programs(text, target, knobs);
-        assert!(knobs.is_empty() || programs.iter().all(Program::has_wgmma), "{text}");
+        assert!(knobs.is_empty() || programs.iter().all(Program::is_grouped), "{text}");
         programs.into_iter().map(move |program| (program, target))
     });
     let in_turn = IN_TURN.iter().chain(ATTENTION_IN_TURN).flat_map(|(text, knobs, target, workers)| {
@@ -241,8 +277,9 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn has_wgmma(&self) -> bool {
-        girih_compiler::kernel::print::print(&self.lowered.kernel).contains("wgmma")
+    pub fn is_grouped(&self) -> bool {
+        let text = girih_compiler::kernel::print::print(&self.lowered.kernel);
+        text.contains("wgmma") || text.contains("tcgen05 mma")
     }
 
     /// Returns true if a block takes several iterations of its nest.

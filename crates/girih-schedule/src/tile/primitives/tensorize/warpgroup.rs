@@ -2,31 +2,50 @@
 //!
 //! Legal where TMA brings the right operand to shared memory as the matrix unit reads it, and warps have 16 rows. The left
 //! operand is read from shared memory in the same way, or comes from registers.
+//!
+//! With sums in tensor memory (`tcgen05`) warps have 32 rows, TMA brings both operands, and the product is all that the iterations
+//! of a loop over stages do, which no loop but those over blocks holds: the sums are moved from registers before it and back
+//! behind it.
 
+use crate::loops::fresh_sums::begin_at_zero;
 use crate::loops::ir::*;
 use crate::loops::matrix::Product;
-use crate::loops::panels::How;
+use crate::loops::panels::{GROUP, How};
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::boxes;
+use crate::tile::edit;
 use crate::tile::edit::const_trip;
 use crate::tile::primitives::line::{LoopRef, change, holds, look};
-use crate::tile::target::{Capability, MatrixUnit};
+use crate::tile::target::{Capability, Target};
 
-pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef]) -> Result<(), String> {
+/// Gives products to groups of four warps; `place` is that of their loops.
+pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], place: Place) -> Result<(), String> {
     for at in loops {
         let found = products(kernel).into_iter().find(|(l, ..)| l == at);
         let (_, f, thread) = found.ok_or("it is not the outermost loop of a product that warps compute")?;
+        if self::place(&ctx.target).is_some_and(|own| own != place) {
+            let sums = if place == Place::Tcgen05 { "no tensor memory" } else { "sums in tensor memory: `tcgen05`" };
+            return Err(format!("{} has {sums}", ctx.target.name));
+        }
         grouped(kernel, ctx, f, thread)?;
     }
-    change(kernel, loops, &mut |_, _| Ok(()), &mut place)
+    change(kernel, loops, &mut |_, _| Ok(()), &mut |f| all_placed(f, place))
 }
 
-/// The three loops of a product.
-fn place(f: &mut For) {
-    f.place = Place::Warpgroup;
+/// Places the three loops of a product.
+fn all_placed(f: &mut For, place: Place) {
+    f.place = place;
     if let [Stmt::For(inner)] = &mut f.body[..] {
-        place(inner);
+        all_placed(inner, place);
+    }
+}
+
+/// The place of the loops of products that groups of four warps compute, if a target has any.
+pub fn place(target: &Target) -> Option<Place> {
+    match target.has(Capability::WarpgroupProducts) {
+        true if target.has(Capability::TensorMemory) => Some(Place::Tcgen05),
+        grouped => grouped.then_some(Place::Warpgroup),
     }
 }
 
@@ -59,12 +78,9 @@ pub fn sums(kernel: &Kernel, f: &For, placed: Place) -> u64 {
 }
 
 pub fn grouped(p: &Kernel, ctx: &Context, f: &For, thread: (AxisId, u64)) -> Result<String, String> {
-    if ctx.target.matrix_units.contains(&MatrixUnit::Tcgen05) {
-        return Err("the sums of `tcgen05` are in tensor memory, which threads copy them from; warps multiply".into());
-    }
-    if !ctx.target.has(Capability::WarpgroupProducts) {
+    let Some(place) = place(&ctx.target) else {
         return Err(format!("{} has no products of warpgroups", ctx.target.name));
-    }
+    };
     let made = Product::of(p, thread, f)?;
     if made.a.of.is_byte_float() && !ctx.knobs.fast_acc {
         return Err("warpgroups add products of f8 with fewer bits than f32 has; the knob `fast_acc` allows it".into());
@@ -73,7 +89,48 @@ pub fn grouped(p: &Kernel, ctx: &Context, f: &For, thread: (AxisId, u64)) -> Res
     if !filled.contains(&made.b.buf) {
         return Err("its right operand is not brought to shared memory by TMA".into());
     }
-    let [left, _] = made.lies(p, thread.1)?;
+    let rows = ctx.target.group_rows();
+    let [left, _] = made.lies(p, thread.1, rows)?;
+    let (groups, cols) = (thread.1 / GROUP, made.cols * 4);
+    if place == Place::Tcgen05 {
+        alone(p, f, made.acc)?;
+        let most = ctx.target.tensor_columns();
+        if groups * cols > most {
+            return Err(format!("its sums take {} columns of tensor memory, which has {most}", groups * cols));
+        }
+    }
     let from = if left == How::Words { ", rows from registers" } else { "" };
-    Ok(format!("64 x {} for each of {} warpgroups{from}", made.cols * 4, thread.1 / 128))
+    Ok(format!("{rows} x {cols} for each of {groups} warpgroups{from}"))
+}
+
+/// Checks that a product is all that the iterations of a loop over stages do, and that the block runs this loop once.
+fn alone(p: &Kernel, product: &For, acc: BufId) -> Result<(), &'static str> {
+    let mut around = None;
+    look(p, &mut |_, f| {
+        if f.kind == LoopKind::Serial && holds(&f.body, product) {
+            around = Some(f);
+        }
+        true
+    });
+    let around = around.ok_or("no loop over stages holds it")?;
+    let rest: Vec<&Stmt> = around.body.iter().filter(|s| !matches!(s, Stmt::Stage { .. })).collect();
+    let only = match rest[..] {
+        [Stmt::For(threads)] => matches!(&threads.body[..], [Stmt::For(f)] if std::ptr::eq(&**f, product)),
+        _ => false,
+    };
+    match () {
+        _ if !only => Err("its loop does more than multiply, and threads cannot use sums in tensor memory"),
+        _ if !is_of_block(&p.body, around) => Err("other loops hold its loop"),
+        _ if products(p).len() > 1 => Err("the kernel has another product"),
+        _ if !begin_at_zero(p, &p.body, around.axis, acc) => Err("its sums do not begin with zeros"),
+        _ => Ok(()),
+    }
+}
+
+/// True if no loop but those over blocks holds a loop.
+pub fn is_of_block(body: &[Stmt], f: &For) -> bool {
+    body.iter().any(|s| match edit::over_blocks(s) {
+        Some(blocks) => is_of_block(&blocks.body, f),
+        None => matches!(s, Stmt::For(l) if l.axis == f.axis),
+    })
 }

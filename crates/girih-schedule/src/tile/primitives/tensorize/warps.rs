@@ -16,7 +16,7 @@ use crate::tile::sharing::Share;
 use crate::tile::target::Capability;
 
 /// Gives the products into an accumulator to warps, which each have as many rows and columns of it.
-pub fn apply(kernel: &mut Kernel, ctx: &Context, acc: BufId, warps: Warps) -> Result<(), String> {
+pub fn apply(kernel: &mut Kernel, ctx: &Context, acc: BufId, warps: Warps, numbering: Numbering) -> Result<(), String> {
     if !ctx.target.has(Capability::Products) {
         return Err(format!("{} has no products of warps", ctx.target.name));
     }
@@ -27,7 +27,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, acc: BufId, warps: Warps) -> Re
     let [r, c] = warps.each(shape);
     let rows = Share { name: "r", threads: 8 * warps.down, each: r, together: rows, apart: 8 * rows };
     let cols = Share { name: "c", threads: 4 * warps.across, each: c, together: 2 * cols, apart: 8 * cols };
-    let tile = Tile { acc, shape, rows, cols, numbering: Numbering::Warps, whole: true };
+    let tile = Tile { acc, shape, rows, cols, numbering, whole: true };
     let tf32 = ctx.knobs.tf32;
     tile.place(kernel, &|tile, kernel, nest| product(tile, kernel, nest, tf32, &BTreeSet::new()))?;
     check(kernel)
