@@ -10,8 +10,8 @@ use crate::tile::heuristics::cost::SECOND;
 use crate::tile::heuristics::named;
 use crate::tile::heuristics::split_keys::{BLOCKS, JOINED, MOST_ROWS, PER_ELEMENT, SOFTENED, STRETCH};
 use crate::tile::primitives::model::{self, Act};
-use crate::tile::primitives::{self, names_of};
 use crate::tile::primitives::tile::stream::{Sides, StreamNest};
+use crate::tile::primitives::{self, names_of};
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "split_keys",
