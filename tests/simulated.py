@@ -174,8 +174,8 @@ PRODUCTS = [
         "sm_90a",
     ),
     (
-        "torch.randn(512, 3584, dtype=torch.float16) @ torch.randn(3584, 3584, dtype=torch.float16)",
-        (512, 3584, 3584),
+        "torch.randn(1024, 2048, dtype=torch.float16) @ torch.randn(2048, 4096, dtype=torch.float16)",
+        (1024, 4096, 2048),
         2,
         "k_matmul",
         "sm_100a",
