@@ -151,7 +151,7 @@ fn simplified(case: &Case, want: &[Vec<Tensor>]) -> Result<(), Mismatch> {
 fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
     let graph = twist(&case.graph);
     for (stage, fuse, workers) in [("unfused", false, true), ("fused", true, true), ("for threads", true, false)] {
-        let options = Options { fuse, workers };
+        let options = Options { fuse, workers, quads: fuse && workers };
         let plan = match model::lower(&graph, &options, &mut Log::default()) {
             Ok(plan) => plan,
             Err(d) if d.iter().all(|d| d.code == Code::CannotLower) => return Ok(Verdict::Refused(said(&d))),
