@@ -42,8 +42,6 @@ pub fn fuse(tensor: &Graph, passes: &mut Passes<'_>) -> Result<Plan, Vec<Diagnos
     let (options, mut log) = (passes.options, Log::default());
     let fuse = !passes.rewrites.is_over();
     let workers = options.target.has(Capability::Workers);
-    let scaled = if fuse { scaled_weights::scaled(tensor, &mut log) } else { None };
-    let tensor = scaled.as_ref().unwrap_or(tensor);
     // Blocks of threads sort rows in the memory that they share.
     let parts = if workers || !fuse { None } else { long_sorts::in_parts(tensor, &mut log) };
     // One instruction computes four products of an unsigned and a signed byte, but only two of signed bytes.
@@ -52,6 +50,9 @@ pub fn fuse(tensor: &Graph, passes: &mut Passes<'_>) -> Result<Plan, Vec<Diagnos
     let suited = parts.as_ref().or(shifted.as_ref()).unwrap_or(tensor);
     let turned = if workers && fuse { channels_first::turned(suited, &mut log) } else { None };
     let suited = turned.as_ref().unwrap_or(suited);
+    // Filters are turned first, so that they are multiplied as they will lie.
+    let scaled = if fuse { scaled_weights::scaled(suited, &mut log) } else { None };
+    let suited = scaled.as_ref().unwrap_or(suited);
     let outcome = model::lower(suited, &model::Options { fuse, workers, quads: by_bytes }, &mut log);
     if fuse {
         let number = passes.rewrites.count();

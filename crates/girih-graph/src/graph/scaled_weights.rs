@@ -298,6 +298,16 @@ mod tests {
     }
 
     #[test]
+    fn weights_are_multiplied_as_they_lie_for_the_product() {
+        let graph = conv("  y: f32[2, 8, 4, 4] = mul c, t\n");
+        let turned = print(&graph, Dialect::of(&graph)).replace("w: f32[8, 3]", "w: f32[3, 8]");
+        let turned =
+            turned.replace("  q: ", "  u: f32[8, 3] = map w[i1, i0]\n  q: ").replace("map w[i1, i4]", "map u[i1, i4]");
+        let text = moved(&check(&turned, &no_data).unwrap().0).unwrap();
+        assert!(text.contains("u_scaled: f32[8, 3] = mul u, scale\n"), "{text}");
+    }
+
+    #[test]
     fn sums_with_biases_are_multiplied_in_both_terms() {
         for then in [
             "  e: f32[2, 8, 4, 4] = add c, a\n  y: f32[2, 8, 4, 4] = mul e, t\n",
