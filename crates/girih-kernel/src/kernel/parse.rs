@@ -664,9 +664,20 @@ impl<'a> Parser<'a> {
             }
         };
         if rows.is_empty() {
+            // Where several statements begin with this word, the next one is wrong.
+            let begin = ROWS.iter().filter(|row| row.head.len() > 1 && row.head[0] == first);
+            let pairs: Vec<String> = begin.map(|row| row.head[..2].join(" ")).collect();
             let known = ROWS.iter().filter_map(|row| row.head.first().copied());
-            let meant = did_you_mean(first, known).map_or(String::new(), |meant| format!("; {meant}"));
-            return Err(format!("expected a statement, found `{first}`{meant}"));
+            let (found, meant) = match pairs.is_empty() {
+                true => (first.to_string(), did_you_mean(first, known)),
+                false => {
+                    let found = format!("{first} {second}");
+                    let meant = did_you_mean(&found, pairs.iter().map(String::as_str));
+                    (found, meant)
+                }
+            };
+            let meant = meant.map_or(String::new(), |meant| format!("; {meant}"));
+            return Err(format!("expected a statement, found `{found}`{meant}"));
         }
         Ok(rows)
     }

@@ -345,6 +345,8 @@ mod tests {
         let of =
             |line: &str| parse(&format!("kernel k(o: ptr<f32>) scratch 0 {{\n  {line}\n}}\n")).unwrap_err().message;
         assert_eq!(of("stroe o[0] = 1.0:f32"), "expected a statement, found `stroe`; did you mean `store`?");
+        let found = of("tcgen05 comit free[0]");
+        assert_eq!(found, "expected a statement, found `tcgen05 comit`; did you mean `tcgen05 commit`?");
         assert_eq!(of("x: f32 = load o[0] off 3"), "expected the end of the line, found `off`");
         assert_eq!(of("x: f32 = lode o[0]"), "unknown operation `lode`");
         assert_eq!(of("wait o[0] party 1"), "expected `parity`, found `party`");
