@@ -6,6 +6,7 @@ mod counts;
 mod matrix;
 mod mbarriers;
 mod memory;
+mod panels;
 mod races;
 mod random;
 mod schedules;

@@ -1,94 +1,39 @@
 //! Products with sums in tensor memory: every layout of their operands, and what is missing from them.
 
+use super::panels::{Panel, left, right};
 use super::*;
 use crate::kernel::print::print;
 use crate::kernel::tcgen05::{Instruction, Matrix};
 use crate::loops::matrix::Operand as Type;
 use crate::num::DType;
-use crate::num::convert::from_f64;
-use crate::num::op::Rounding;
 
 const ROWS: u64 = 128;
 const COLS: u64 = 64;
 
-/// An operand of `lines` lines in rows of `row` bytes.
-struct Operand {
-    name: &'static str,
-    of: Type,
-    row: u64,
-    trans: bool,
-    lines: u64,
-}
+type Operand = Panel<Type>;
 
-impl Operand {
-    fn elem(&self) -> DType {
-        match self.of {
-            Type::F16 => DType::F16,
-            Type::BF16 => DType::BF16,
-            Type::TF32 => DType::F32,
-            _ => DType::I8,
-        }
-    }
-    fn bytes(&self) -> u64 {
-        self.elem().bytes()
-    }
-    /// Terms of the sum: the number of elements in a row.
-    fn terms(&self) -> u64 {
-        self.row / self.bytes()
-    }
-    fn len(&self) -> u64 {
-        self.lines * self.terms()
-    }
-    /// The line and the term of an element, in the order of shared memory before pieces are exchanged.
-    fn of(&self, e: u64) -> (u64, u64) {
-        let in_row = self.terms();
-        match self.trans {
-            false => (e / in_row, e % in_row),
-            true => (e / (in_row * in_row) * in_row + e % in_row, e / in_row % in_row),
-        }
-    }
-    fn text(&self, step: &str) -> String {
-        let Operand { name, row, trans, .. } = self;
-        let by = if *trans { 16 * row / 2 } else { 32 / self.bytes() };
-        let lead = if *trans { self.terms() * row } else { 0 };
-        let number = Matrix { swizzle: *row as u32, lead: lead as u32, stride: 8 * *row as u32 }.encode();
-        format!("{name}[{step}*{by}] descriptor {number:#x}")
-    }
-    fn filled(&self, from: &str) -> String {
-        let Operand { name, row, .. } = self;
-        let (elem, bytes) = (self.elem(), self.bytes());
-        format!(
-            "for e_{name} in 0..{} step 1 {{\nx_{name}: {elem} = load {from} as {elem}[e_{name}*128 + tx]\n\
-             p_{name}: i32 = index e_{name}*128 + tx\nq_{name}: i32 = index p_{name}//{}%{}*{}\n\
-             at_{name}: i32 = xor p_{name}, q_{name}\nstore {name}[at_{name}] = x_{name}\n}}\n",
-            self.len() / 128,
-            128 / bytes,
-            row / 16,
-            16 / bytes,
-        )
-    }
-    fn values(&self, of: impl Fn(u64, u64) -> i64) -> Vec<i32> {
-        let one = |e: u64| {
-            let (line, term) = self.of(e);
-            let bits = match self.elem() {
-                DType::I8 => of(line, term) as u64,
-                elem => from_f64(elem, of(line, term) as f64, Rounding::NearestEven),
-            };
-            bits.to_le_bytes()[..self.bytes() as usize].to_vec()
-        };
-        let bytes: Vec<u8> = (0..self.len()).flat_map(one).collect();
-        bytes.chunks_exact(4).map(|b| i32::from_le_bytes(b.try_into().unwrap())).collect()
-    }
+fn written(operand: &Operand, step: &str) -> String {
+    let Panel { name, row, trans, .. } = operand;
+    let by = if *trans { 16 * row / 2 } else { 32 / operand.bytes() };
+    let lead = if *trans { operand.terms() * row } else { 0 };
+    let number = Matrix { swizzle: *row as u32, lead: lead as u32, stride: 8 * *row as u32 }.encode();
+    format!("{name}[{step}*{by}] descriptor {number:#x}")
 }
 
 fn operands(of: Type, row: u64, [left, right]: [bool; 2]) -> [Operand; 2] {
-    let one = |name, trans, lines| Operand { name, of, row, trans, lines };
+    let elem = match of {
+        Type::F16 => DType::F16,
+        Type::BF16 => DType::BF16,
+        Type::TF32 => DType::F32,
+        _ => DType::I8,
+    };
+    let one = |name, trans, lines| Panel { name, of, elem, row, trans, lines };
     [one("a_s", left, ROWS), one("b_s", right, COLS)]
 }
 
 fn product(of: &[Operand; 2]) -> String {
     let [a, b] = of;
-    let (sum, word) = if a.elem() == DType::I8 { ("i32", "i8") } else { ("f32", "f16") };
+    let (sum, word) = if a.elem == DType::I8 { ("i32", "i8") } else { ("f32", "f16") };
     let word = if a.of == Type::TF32 { "tf32" } else { word };
     let instruction =
         Instruction { of: [a.of, b.of], transposed: [a.trans, b.trans], rows: 128, cols: COLS as u32 }.encode();
@@ -107,9 +52,9 @@ fn product(of: &[Operand; 2]) -> String {
          fence before_sync\nbarrier\nfence after_sync\nif tx < 32 {{\ntcgen05 dealloc sums columns 64\n}}\n}}\n",
         COLS * 4,
         bytes.0 + bytes.1 + 32,
-        a.elem(),
+        a.elem,
         a.len(),
-        b.elem(),
+        b.elem,
         b.len(),
         bytes.0,
         bytes.0 + bytes.1,
@@ -117,18 +62,10 @@ fn product(of: &[Operand; 2]) -> String {
         a.filled("A"),
         b.filled("B"),
         a.row / 32,
-        a.text("k"),
-        b.text("k"),
+        written(a, "k"),
+        written(b, "k"),
         each = COLS / 4,
     )
-}
-
-fn left(m: u64, t: u64) -> i64 {
-    ((m * 19 + t) * 37 % 23) as i64 - 11
-}
-
-fn right(n: u64, t: u64) -> i64 {
-    ((n * 7 + t * 3 + 5) * 37 % 23) as i64 - 11
 }
 
 fn arrays([a, b]: &[Operand; 2]) -> [(&'static str, Vec<i32>); 3] {
@@ -158,7 +95,7 @@ fn every_type_is_multiplied() {
         let sum = |c: u64| -> i64 {
             (0..both[0].terms()).map(|t| number(left(c / COLS, t)) * number(right(c % COLS, t))).sum()
         };
-        let bits = |x: i64| if both[0].elem() == DType::I8 { x as i32 } else { (x as f32).to_bits() as i32 };
+        let bits = |x: i64| if both[0].elem == DType::I8 { x as i32 } else { (x as f32).to_bits() as i32 };
         let expected: Vec<i32> = (0..ROWS * COLS).map(|c| bits(sum(c))).collect();
         let [a, b] = &both;
         let values = [a.values(|l, t| number(left(l, t))), b.values(|l, t| number(right(l, t)))];

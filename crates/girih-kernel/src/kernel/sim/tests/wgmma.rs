@@ -1,86 +1,34 @@
 //! Products of warpgroups: every layout of their panels, and what is missing from them.
 
+use super::panels::{Panel, left, right};
 use super::*;
 use crate::kernel::print::print;
 use crate::num::DType;
-use crate::num::convert::from_f64;
-use crate::num::op::Rounding;
 
 const COLS: u64 = 64;
 
-/// A panel of `lines` lines in rows of `row` bytes: its elements in order, and how it is written.
-struct Operand {
-    name: &'static str,
-    of: &'static str,
-    row: u64,
-    trans: bool,
-    lines: u64,
-}
+type Operand = Panel<&'static str>;
 
-impl Operand {
-    /// Terms of the sum: the number of elements in a row.
-    fn terms(&self) -> u64 {
-        self.row / self.bytes()
-    }
-    fn elem(&self) -> DType {
-        match self.of {
-            "f16" => DType::F16,
-            "bf16" => DType::BF16,
-            "tf32" => DType::F32,
-            _ => DType::I8,
-        }
-    }
-    fn bytes(&self) -> u64 {
-        self.elem().bytes()
-    }
-    /// The line and the term of an element.
-    fn of(&self, e: u64) -> (u64, u64) {
-        let in_row = self.terms();
-        match self.trans {
-            false => (e / in_row, e % in_row),
-            true => (e / (in_row * self.terms()) * in_row + e % in_row, e / in_row % self.terms()),
-        }
-    }
-    fn text(&self, step: &str) -> String {
-        let Operand { name, row, trans, .. } = self;
-        let (how, by) = if *trans { (" trans", 16 * row / 2) } else { ("", 32 / self.bytes()) };
-        let lead = if *trans { self.terms() * row } else { 0 };
-        format!("{name}[{step}*{by}]{how} swizzle {row} strides ({lead}, {})", 8 * row)
-    }
-    fn filled(&self, from: &str) -> String {
-        let Operand { name, row, lines, .. } = self;
-        let (elem, bytes) = (self.elem(), self.bytes());
-        format!(
-            "for e_{name} in 0..{} step 1 {{\nx_{name}: {elem} = load {from} as {elem}[e_{name}*128 + tx]\n\
-             p_{name}: i32 = index e_{name}*128 + tx\nq_{name}: i32 = index p_{name}//{}%{}*{}\n\
-             at_{name}: i32 = xor p_{name}, q_{name}\nstore {name}[at_{name}] = x_{name}\n}}\n",
-            lines * self.terms() / 128,
-            128 / bytes,
-            row / 16,
-            16 / bytes,
-        )
-    }
-    fn values(&self, of: impl Fn(u64, u64) -> i64) -> Vec<i32> {
-        let one = |e: u64| {
-            let (line, term) = self.of(e);
-            let bits = match self.elem() {
-                DType::I8 => of(line, term) as u64,
-                elem => from_f64(elem, of(line, term) as f64, Rounding::NearestEven),
-            };
-            bits.to_le_bytes()[..self.bytes() as usize].to_vec()
-        };
-        let bytes: Vec<u8> = (0..self.lines * self.terms()).flat_map(one).collect();
-        bytes.chunks_exact(4).map(|b| i32::from_le_bytes(b.try_into().unwrap())).collect()
-    }
+fn written(operand: &Operand, step: &str) -> String {
+    let Panel { name, row, trans, .. } = operand;
+    let (how, by) = if *trans { (" trans", 16 * row / 2) } else { ("", 32 / operand.bytes()) };
+    let lead = if *trans { operand.terms() * row } else { 0 };
+    format!("{name}[{step}*{by}]{how} swizzle {row} strides ({lead}, {})", 8 * row)
 }
 
 fn operands(of: &'static str, row: u64, [left, right]: [bool; 2]) -> [Operand; 2] {
-    let one = |name, trans, lines| Operand { name, of, row, trans, lines };
+    let elem = match of {
+        "f16" => DType::F16,
+        "bf16" => DType::BF16,
+        "tf32" => DType::F32,
+        _ => DType::I8,
+    };
+    let one = |name, trans, lines| Panel { name, of, elem, row, trans, lines };
     [one("a_s", left, 64), one("b_s", right, COLS)]
 }
 
 fn product([a, b]: &[Operand; 2]) -> String {
-    let (each, elem, of) = (COLS / 4, a.elem(), a.of);
+    let (each, elem, of) = (COLS / 4, a.elem, a.of);
     let (sum, zero) = if elem == DType::I8 { ("i32", "0:i32") } else { ("f32", "0.0:f32") };
     format!(
         "kernel product(A: ptr<i32>, B: ptr<i32>, C: ptr<i32>) threads 128 scratch {} shared {} {{\nslot acc: {sum}[{}] at 0\n\
@@ -99,8 +47,8 @@ fn product([a, b]: &[Operand; 2]) -> String {
         b.filled("B"),
         COLS / 2,
         a.row / 32,
-        a.text("k"),
-        b.text("k"),
+        written(a, "k"),
+        written(b, "k"),
         COLS / 2,
     )
 }
@@ -118,15 +66,10 @@ fn from_registers(of: &[Operand; 2]) -> String {
     let text = product(of).replace(&a.filled("A"), "").replace("fence registers\n", &load);
     let text = text.replace(&format!("scratch {scratch} "), &format!("scratch {} ", scratch + 16 * steps));
     let text = text.replace("shared a_s:", &format!("slot a_f: i32[{}] at {scratch}\nshared a_s:", 4 * steps));
-    text.replace(&format!("add {}, {}", a.text("k"), b.text("k")), &format!("add a_f[k*4], {}", b.text("k")))
-}
-
-fn left(m: u64, t: u64) -> i64 {
-    ((m * 19 + t) * 37 % 23) as i64 - 11
-}
-
-fn right(n: u64, t: u64) -> i64 {
-    ((n * 7 + t * 3 + 5) * 37 % 23) as i64 - 11
+    text.replace(
+        &format!("add {}, {}", written(a, "k"), written(b, "k")),
+        &format!("add a_f[k*4], {}", written(b, "k")),
+    )
 }
 
 fn arrays([a, b]: &[Operand; 2]) -> [(&'static str, Vec<i32>); 3] {
@@ -157,7 +100,7 @@ fn every_type_is_multiplied() {
             let sum = |c: u64| -> i64 {
                 (0..both[0].terms()).map(|t| number(left(c / COLS, t)) * number(right(c % COLS, t))).sum()
             };
-            let bits = |x: i64| if both[0].elem() == DType::I8 { x as i32 } else { (x as f32).to_bits() as i32 };
+            let bits = |x: i64| if both[0].elem == DType::I8 { x as i32 } else { (x as f32).to_bits() as i32 };
             let expected: Vec<i32> = (0..64 * COLS).map(|c| bits(sum(c))).collect();
             let [a, b] = &both;
             let values = [a.values(|l, t| number(left(l, t))), b.values(|l, t| number(right(l, t)))];
