@@ -106,10 +106,10 @@ impl Instruction {
             | (self.rows / 16) << 24
     }
 
-    /// The instruction of a number.
+    /// The instruction that a descriptor describes.
     ///
     /// # Errors
-    /// What the number says that no instruction here has.
+    /// The first field whose value is not supported.
     pub fn decode(kind: MmaKind, number: u32) -> Result<Instruction, String> {
         let of = |first, last| bits(number.into(), first, last) as u32;
         for (first, last, what) in [

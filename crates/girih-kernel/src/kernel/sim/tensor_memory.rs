@@ -3,9 +3,9 @@
 //! In: products, commits and loads, by columns. Out: pairs that nothing orders, and products that overwrite what a warp still loads.
 //! A place of the shadow is a column of 32 lanes: products and loads of a block take them as a whole.
 //!
-//! A product lasts until a commit of its thread has arrived at an mbarrier. It is known by the phase that counted the commit; commits
-//! of a thread arrive in order, so an mbarrier that counts one tells of all before it. Accesses of a thread are known
-//! to another one only behind a fence before they meet and a fence behind that; a commit needs no fence before it.
+//! A product lasts until a commit of its thread has arrived at an mbarrier, and a thread knows that once it has waited for the phase that
+//! counted the commit. The commits of a thread arrive in order: a phase that counted one covers all products before it. Another thread
+//! knows of a thread's accesses only if there was a fence before they met and there is one behind that; a commit needs no fence before it.
 
 use std::collections::VecDeque;
 
