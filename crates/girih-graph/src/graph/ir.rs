@@ -321,6 +321,14 @@ impl Node {
             _ => None,
         })
     }
+
+    /// The tensor and the source of a map that reads one tensor everywhere, at axes and numbers.
+    pub fn spread(&self) -> Option<(ValueId, &MapSource)> {
+        let Op::IndexMap(sources) = &self.op else { return None };
+        let [source] = &sources[..] else { return None };
+        let plain = source.coords.iter().all(|c| matches!(c, Ix::Axis(_) | Ix::Const(_)));
+        Some((self.values().next()?, source)).filter(|_| plain && source.when.is_always())
+    }
 }
 
 /// Where a constant's elements are: row-major, little-endian, as in memory (bool one byte, 4-bit types two to a byte).

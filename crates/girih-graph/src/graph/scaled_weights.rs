@@ -29,12 +29,14 @@ const MOST_TIMES: i64 = 16;
 /// Moves the factors; `log` gets the names of the products.
 pub fn scaled(graph: &Graph, log: &mut Log) -> Option<Graph> {
     // The products and what follows them are made anew at their factors, and left out before.
-    let mut pass = Pass::new(graph, BTreeSet::new());
+    let (known, uses, none) = (known(graph), uses(graph), BTreeSet::new());
+    let mut pass = Pass { graph, known, uses, left_out: none.clone(), anew: none, copy: Copying::new(graph) };
     pass.run(&mut Log::default());
     if pass.anew.is_empty() {
         return None;
     }
-    let mut pass = Pass::new(graph, pass.anew);
+    pass.left_out = std::mem::take(&mut pass.anew);
+    pass.copy = Copying::new(graph);
     pass.run(log);
     Some(pass.copy.finish())
 }
@@ -73,19 +75,15 @@ struct Read {
 impl Read {
     /// A value as a read of the tensor that it only spreads; the value itself otherwise.
     fn of(graph: &Graph, v: ValueId) -> Read {
-        let node = graph.def(v).map(|(node, _)| node);
-        let spread = node.and_then(|node| Some((node.values().next()?, plain(node)?)));
-        let (source, coords) = spread.map_or_else(
-            || {
-                let coords = graph.values[v].shape.iter().enumerate();
-                (v, coords.map(|(d, n)| if n.is_const(1) { Ix::Const(0) } else { axis(d) }).collect())
-            },
-            |(source, source_of)| (source, source_of.coords.clone()),
-        );
-        Read { source, coords }
+        if let Some((source, read)) = graph.def(v).and_then(|(node, _)| node.spread()) {
+            return Read { source, coords: read.coords.clone() };
+        }
+        let own = |(d, n): (usize, &Ix)| if n.is_const(1) { Ix::Const(0) } else { axis(d) };
+        Read { source: v, coords: graph.values[v].shape.iter().enumerate().map(own).collect() }
     }
 
-    /// The same read over the axes of a tensor that is itself read at these coordinates; `None` where it depends on others.
+    /// The same read, where the tensor behind it is read at these coordinates: over the axes of that tensor. `None` if they do not hold
+    /// all of its axes.
     fn within(&self, coords: &[Ix]) -> Option<Read> {
         let place = |c: &Ix| match c {
             Ix::Const(_) => Some(c.clone()),
@@ -99,14 +97,6 @@ impl Read {
     }
 }
 
-/// The one source of a map that reads it at axes and numbers.
-fn plain(node: &Node) -> Option<&MapSource> {
-    let Op::IndexMap(sources) = &node.op else { return None };
-    let [source] = &sources[..] else { return None };
-    let own = source.coords.iter().all(|c| matches!(c, Ix::Axis(_) | Ix::Const(_)));
-    (source.when.is_always() && own).then_some(source)
-}
-
 struct Pass<'g> {
     graph: &'g Graph,
     known: Vec<bool>,
@@ -118,12 +108,7 @@ struct Pass<'g> {
     copy: Copying<'g>,
 }
 
-impl<'g> Pass<'g> {
-    fn new(graph: &'g Graph, left_out: BTreeSet<ValueId>) -> Pass<'g> {
-        let (known, uses) = (known(graph), uses(graph));
-        Pass { graph, known, uses, left_out, anew: BTreeSet::new(), copy: Copying::new(graph) }
-    }
-
+impl Pass<'_> {
     fn run(&mut self, log: &mut Log) {
         for node in self.graph.nodes.values() {
             match self.moved(node) {
@@ -169,8 +154,8 @@ impl<'g> Pass<'g> {
         }
         match &node.op {
             Op::IndexMap(_) => {
-                let coords = &plain(node)?.coords;
-                let made = self.times(node.values().next()?, &factor.within(coords)?, anew)?;
+                let (of, MapSource { coords, .. }) = node.spread()?;
+                let made = self.times(of, &factor.within(coords)?, anew)?;
                 let to = &graph.values[v];
                 Some(self.builder(node).map(&to.name, made, to.shape.clone(), coords.clone()))
             }
@@ -326,7 +311,7 @@ mod tests {
             "  u: f32[2, 8, 4, 4] = map w[i3, 0]\n  y: f32[2, 8, 4, 4] = mul c, u\n",
             "  y: f32[2, 8, 4, 4] = mul c, 2.0\n",
             "  u: f32[2, 8, 4, 4] = map x[i0, 0, i2, i3]\n  y: f32[2, 8, 4, 4] = mul c, u\n",
-            // Factors of values that are no product and a bias.
+            // Factors of values other than a product with a bias.
             "  e: f32[2, 8, 4, 4] = sub a, c\n  y: f32[2, 8, 4, 4] = mul e, t\n",
             "  e: f32[2, 8, 4, 4] = exp c\n  y: f32[2, 8, 4, 4] = mul e, t\n",
             // A factor of a product that something else needs.

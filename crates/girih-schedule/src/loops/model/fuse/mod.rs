@@ -14,6 +14,7 @@
 //! Costs are in bytes moved: an operation of a vector counts as one, a transcendental one as sixteen.
 
 mod demand;
+mod weights;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +27,9 @@ use super::roles::{self, Product};
 use crate::base::rule::Log;
 use crate::graph::ir::{Arg, Graph, Node, Op, ReduceOp, Role, ValueId};
 use crate::index::{AxisId, Facts, Ix, Simple};
-use crate::num::{DType, ScalarOp};
+use crate::num::ScalarOp;
 use demand::Demand;
+use weights::{Widened, widened};
 
 /// A kernel to be: the value that it stores.
 #[derive(Clone, Debug)]
@@ -105,23 +107,10 @@ const START: i64 = 20_000;
 const MOST_DEMANDS: usize = 12;
 /// The most values that one kernel computes one from the other: emission asks for operands by recursion.
 const DEEPEST: usize = 128;
-/// A value computed at load that is wider than its sources is nevertheless stored if it takes fewer than `LITTLE`
-/// bytes, or if all such values together take fewer than `LITTLE_TOGETHER` bytes or than the part `OF_WEIGHTS` of the
-/// weights: computing it once saves time in every run.
-const LITTLE: i64 = 1 << 16;
-const LITTLE_TOGETHER: i64 = 1 << 20;
-const OF_WEIGHTS: (i64, i64) = (3, 10);
-/// The most that computing one of its elements may cost, if it is computed when it is needed.
-const UNPACKING: i64 = 16;
 /// The most rows of a product that weights are unpacked for in registers.
 const FEW_TOGETHER: i64 = 8;
 /// Elements of the rows of a matrix unit's tile.
 const TILE: i64 = 16;
-/// How often in turn an element of a line is repeated, at most, where a value computed from the repetitions is worth an array: lanes of a
-/// vector would be loaded one by one.
-const FEW_TIMES: i64 = 8;
-/// The most kinds of elements that such a value takes in turn.
-const MOST_KINDS: usize = 4;
 /// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
 /// each.
 pub(super) const LONGEST: usize = 512;
@@ -174,73 +163,6 @@ fn symbolic(graph: &Graph, node: &Node) -> bool {
         _ => false,
     };
     of_op || node.results.iter().any(|r| graph.values[*r].shape.iter().any(has))
-}
-
-/// A value that is computed from weights and takes at least twice the memory of these.
-#[derive(Clone, Copy, Default)]
-struct Widened {
-    /// It may be computed where it is needed.
-    wide: bool,
-    /// Neighbouring elements are computed in different ways, as the two weights of a byte.
-    of_kinds: bool,
-}
-
-/// The values that are computed from weights by a few cheap operations, and that take at least twice the memory of
-/// these.
-fn widened(graph: &Graph, load: &[bool]) -> Vec<Widened> {
-    let numel = |v: ValueId| guess(&graph.numel(&graph.values[v].shape));
-    let bits = |v: ValueId| numel(v).saturating_mul(graph.values[v].elem.dtype.bits() as i64);
-    // For each value, the bits of its sources and the cost of computing all of its elements.
-    let mut from: Vec<(i64, i64)> = graph.values.iter().map(|(v, _)| (bits(v), 0)).collect();
-    let mut out = vec![Widened::default(); graph.values.len()];
-    let mut on_the_way = BTreeSet::new();
-    let few = |c: &Ix| match c {
-        Ix::FloorDiv(x, by) => matches!(**x, Ix::Axis(_)) && by.as_const().is_some_and(|n| n <= FEW_TIMES),
-        _ => false,
-    };
-    for node in graph.nodes.values() {
-        let work = match &node.op {
-            Op::Elementwise(op) if op.cost() < 8 => op.cost(),
-            Op::IndexMap(sources) if sources.len() == 1 && sources[0].coords.last().is_some_and(few) => continue,
-            Op::IndexMap(sources) if sources.len() == 1 => 0,
-            Op::IndexMap(sources) if sources.len() <= MOST_KINDS => sources.len() as i64,
-            // A position is read from nowhere.
-            Op::Index(_) => {
-                node.results.iter().for_each(|r| from[r.0 as usize] = (0, 0));
-                continue;
-            }
-            _ => continue,
-        };
-        let of_kinds = matches!(&node.op, Op::IndexMap(sources) if sources.len() > 1)
-            || node.values().any(|x| out[x.0 as usize].of_kinds);
-        // A value that only repeats elements of another gets no array.
-        let repeats = matches!(&node.op, Op::IndexMap(sources) if sources.len() == 1)
-            && node.results.iter().any(|r| node.values().any(|x| bits(*r) > bits(x)));
-        for r in node.results.iter().filter(|r| load[r.0 as usize]) {
-            let all = node.values().fold((0i64, work.saturating_mul(numel(*r))), |(bits, work), x| {
-                let (b, w) = from[x.0 as usize];
-                (bits.saturating_add(b), work.saturating_add(w))
-            });
-            let own = bits(*r);
-            if all.1 <= UNPACKING.saturating_mul(numel(*r)) && all.0.saturating_mul(2) <= own {
-                from[r.0 as usize] = all;
-                out[r.0 as usize].of_kinds = of_kinds;
-                if own >= 8 * LITTLE && !repeats {
-                    out[r.0 as usize].wide = true;
-                    on_the_way.extend(node.values());
-                }
-            }
-        }
-    }
-    let last = (0..graph.values.len()).map(|v| ValueId(v as u32)).filter(|v| out[v.0 as usize].wide);
-    let together = last.filter(|v| !on_the_way.contains(v)).fold(0i64, |sum, v| sum.saturating_add(bits(v)));
-    let weights = graph.inputs.iter().filter(|input| input.role == Role::Parameter);
-    let weights = weights.fold(0i64, |sum, input| sum.saturating_add(bits(input.value)));
-    let (part, of) = OF_WEIGHTS;
-    if together < (8 * LITTLE_TOGETHER).max(weights / of * part) {
-        out.fill(Widened::default());
-    }
-    out
 }
 
 /// The values that only rearrange arrays; those of `force` are arrays.
@@ -461,14 +383,12 @@ impl<'a> Fusion<'a> {
     /// Returns true if a map reads some lines of its source where they lie: those at one place along an axis before the last. Its source
     /// is worth an array, and the lines are not.
     fn is_part(&self, node: &Node) -> bool {
-        let (Op::IndexMap(sources), Some(of)) = (&node.op, node.values().next()) else { return false };
-        let [source] = &sources[..] else { return false };
+        let Some((of, source)) = node.spread() else { return false };
         let axes: Vec<AxisId> = source.coords.iter().flat_map(Ix::axes).collect();
-        let plain = source.coords.iter().all(|c| matches!(c, Ix::Axis(_) | Ix::Const(_)));
         let shape = &self.graph.values[of].shape;
         let fixed = source.coords.iter().zip(shape).any(|(c, n)| c.as_const().is_some() && !n.is_const(1));
         let lines = matches!(source.coords.last(), Some(Ix::Axis(_)));
-        source.when.is_always() && plain && fixed && lines && axes.is_sorted()
+        fixed && lines && axes.is_sorted()
     }
 
     /// Returns true if a value only rearranges an array.
@@ -623,54 +543,6 @@ impl<'a> Fusion<'a> {
             || self.graph.def(of).is_none_or(|(node, _)| {
                 !matches!(node.op, Op::IndexMap(_) | Op::Elementwise(_) | Op::Gather(_) | Op::Index(_))
             })
-    }
-
-    /// True if an operand of a product is made of weights that take less memory.
-    fn is_unpacked(&self, product: ValueId, operand: usize) -> bool {
-        let mut now = self.graph.def(product).and_then(|(node, _)| node.values().nth(operand));
-        while let Some(v) = now {
-            if self.load[v.0 as usize] && self.wide[v.0 as usize].wide {
-                return true;
-            }
-            now = match self.graph.def(v) {
-                Some((Node { op: Op::IndexMap(sources), .. }, _)) if sources.len() == 1 => {
-                    self.graph.def(v).and_then(|(node, _)| node.values().next())
-                }
-                _ => None,
-            };
-        }
-        false
-    }
-
-    /// Returns true if a map is of a parameter, and all needs are of products.
-    fn is_filter(&self, node: &Node, demands: &[Demand]) -> bool {
-        let parameter = node.values().all(|x| self.graph.inputs.iter().any(|i| i.value == x));
-        let of_windows = |d: &Demand| d.operand && d.coords.iter().filter(|c| !c.axes().is_empty()).count() > 2;
-        parameter && demands.iter().all(of_windows)
-    }
-
-    /// Returns true if a map reads bytes across the sums of products of one row and bytes, one of them unsigned. Turned, their terms lie
-    /// side by side. (1 x 256 by 256 x 1024 takes 0.6 of the time.)
-    fn is_across_a_row(&self, v: ValueId, node: &Node) -> bool {
-        let Op::IndexMap(sources) = &node.op else { return false };
-        let ([source], Some(of)) = (&sources[..], node.values().next()) else { return false };
-        let sign = |x: ValueId| {
-            let elem = self.graph.values[x].elem;
-            (elem.dtype == DType::I8).then_some(elem.unsigned)
-        };
-        let plain = source.when.is_always() && source.coords.iter().all(|c| matches!(c, Ix::Axis(_) | Ix::Const(_)));
-        let Some(own) = sign(v).filter(|_| plain && self.numel(v) == self.numel(of)) else { return false };
-        let across = |user: &Node| {
-            let Op::Reduce { op: ReduceOp::Dot, axes } = &user.op else { return false };
-            let (&[k], Some(result)) = (&axes[..], user.results.first()) else { return false };
-            let terms = self.graph.values[v].shape.get(k as usize).map_or(0, guess);
-            let once = self.numel(*result).saturating_mul(terms) == self.numel(v);
-            let others = user.values().filter(|x| *x != v).all(|x| sign(x) == Some(!own));
-            let k = crate::graph::ir::axis(k as usize);
-            once && terms % 4 == 0 && others && source.coords.last() != Some(&k) && source.coords.contains(&k)
-        };
-        let mut users = self.graph.nodes.values().filter(|n| n.values().any(|x| x == v)).peekable();
-        users.peek().is_some() && users.all(across)
     }
 
     /// Returns true if a reduction is over windows along lines of memory, and the kernel's result runs along another axis.
