@@ -631,6 +631,14 @@ impl Graph {
         most.then(|| format!("its shape is [{}], which no memory could hold", text()))
     }
 
+    /// How often each value is used, as a result of the graph too.
+    pub fn uses(&self) -> Vec<usize> {
+        let mut uses = vec![0; self.values.len()];
+        let of_nodes = self.nodes.values().flat_map(Node::values);
+        of_nodes.chain(self.outputs.iter().map(|o| o.value)).for_each(|v| uses[v.0 as usize] += 1);
+        uses
+    }
+
     /// The element count of a shape, simplified.
     pub fn numel(&self, shape: &[Ix]) -> Ix {
         let product = shape.iter().fold(Ix::Const(1), |a, b| Ix::mul(a, b.clone()));

@@ -29,7 +29,7 @@ const MOST_TIMES: i64 = 16;
 /// Moves the factors; `log` gets the names of the products.
 pub fn scaled(graph: &Graph, log: &mut Log) -> Option<Graph> {
     // The products and what follows them are made anew at their factors, and left out before.
-    let (known, uses, none) = (known(graph), uses(graph), BTreeSet::new());
+    let (known, uses, none) = (known(graph), graph.uses(), BTreeSet::new());
     let mut pass = Pass { graph, known, uses, left_out: none.clone(), anew: none, copy: Copying::new(graph) };
     pass.run(&mut Log::default());
     if pass.anew.is_empty() {
@@ -55,14 +55,6 @@ fn known(graph: &Graph) -> Vec<bool> {
         }
     }
     known
-}
-
-/// How often each value is used.
-fn uses(graph: &Graph) -> Vec<usize> {
-    let mut uses = vec![0; graph.values.len()];
-    let of_nodes = graph.nodes.values().flat_map(Node::values);
-    of_nodes.chain(graph.outputs.iter().map(|o| o.value)).for_each(|v| uses[v.0 as usize] += 1);
-    uses
 }
 
 /// A tensor read at coordinates over the axes of another.

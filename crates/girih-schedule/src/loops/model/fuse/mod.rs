@@ -14,6 +14,7 @@
 //! Costs are in bytes moved: an operation of a vector counts as one, a transcendental one as sixteen.
 
 mod demand;
+mod epilogue;
 mod weights;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,6 +136,8 @@ pub(super) struct Fusion<'a> {
     facts: Facts,
     simple: Simple,
     extents: Vec<Ix>,
+    /// How often each value is used.
+    uses: Vec<usize>,
     load: Vec<bool>,
     /// Only rearranges arrays: inputs, constants and values of `force`.
     layout: Vec<bool>,
@@ -218,6 +221,7 @@ impl<'a> Fusion<'a> {
             facts: graph.facts(),
             simple: Simple::default(),
             extents: vec![],
+            uses: graph.uses(),
             load,
             layout: layouts(graph, &BTreeSet::new()),
             bare,
@@ -435,6 +439,9 @@ impl<'a> Fusion<'a> {
         }
         if roots.len() > 1 && self.holds_product(v, 8) {
             return Err("several kernels need it, and it follows a matrix product".into());
+        }
+        if let Some(sum) = self.stored_sum(v, node, demands) {
+            return Err(format!("it follows {}, which is stored in any case", self.graph.values[sum].name));
         }
         let bytes: i64 = node
             .values()
