@@ -15,7 +15,7 @@ use crate::tile::Context;
 use crate::tile::contraction::{power_in, prev_power};
 use crate::tile::cost::{Cost, Product};
 use crate::tile::heuristics::blocking::{
-    ALIKE, GUESSED_ROWS, LONGEST_STRETCH, MOST_ROWS, SMALLEST, WIDEST, WIDEST_OF_GROUPS,
+    ALIKE, GUESSED_ROWS, LONGEST_STRETCH, MOST_ROWS, MOVED, SMALLEST, WIDEST, WIDEST_OF_GROUPS,
 };
 use crate::tile::knobs::Knobs;
 use crate::tile::matrix;
@@ -113,7 +113,12 @@ pub fn contraction_blocks(target: &Target, extents: Extents, types: Types, opera
             Some(all) if all <= vector => all,
             _ => {
                 let all = (1..=8).map(|vectors| vectors * vector).filter(|bn| *bn < n + vector);
-                let time = |bn: &u64| n.div_ceil(*bn).saturating_mul(time_of_columns(*bn / vector));
+                // Sums of one stretch stay in registers, but where a block has columns beyond the last one.
+                let moved = |bn: &u64| if k > LONGEST_STRETCH || n.is_multiple_of(*bn) { 0 } else { MOVED };
+                let time = |bn: &u64| {
+                    let columns = n.div_ceil(*bn).saturating_mul(time_of_columns(*bn / vector));
+                    columns.saturating_mul(k.min(LONGEST_STRETCH) + moved(bn))
+                };
                 let best = all.filter(|bn| *bn <= width || enough(bn)).filter(|bn| *bn >= width.min(n));
                 best.min_by_key(|bn| (time(bn), *bn)).unwrap_or(width)
             }
@@ -204,6 +209,13 @@ mod tests {
         }
         // A lone product has enough blocks to keep the threads busy.
         assert_eq!(columns(&narrow, 1, 56), 16);
+    }
+
+    #[test]
+    fn short_sums_have_blocks_that_divide_the_columns() {
+        let of =
+            |n, k| contraction_blocks(&Target::cpu(), Extents { batch: 1, m: Some(64), n, k }, F32, Operands::Other).bn;
+        assert_eq!([of(3136, 24), of(3136, 512), of(12544, 24)], [112, 128, 128]);
     }
 
     #[test]

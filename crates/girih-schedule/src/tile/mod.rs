@@ -44,6 +44,7 @@ pub mod sharing;
 pub mod steps;
 pub mod target;
 pub mod l2_reuse;
+pub mod lines;
 pub mod wide;
 
 use crate::base::launch::Assumptions;

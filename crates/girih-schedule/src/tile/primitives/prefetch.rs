@@ -21,11 +21,9 @@ use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::edit::most_trips;
-use crate::tile::heuristics::prefetch::{FORESEEN, LONGEST};
+use crate::tile::heuristics::prefetch::{FORESEEN, LONGEST, PAGES};
+use crate::tile::lines::{LINE, PERIOD};
 use crate::tile::target::Capability;
-
-/// Bytes that the processor brings at once.
-const LINE: u64 = 64;
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, ahead: u32) -> Result<(), String> {
     if !ctx.target.has(Capability::Caches) {
@@ -75,7 +73,8 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces that a loop reads far apart in each of its iterations.
+/// The pieces that a loop reads in each of its iterations and that the processor does not follow: far apart, or in a register tile's panel
+/// of several pages, at the end of each of which it stops.
 pub fn far_pieces<'a>(f: &'a For, cache: u64) -> Vec<Piece<'a>> {
     // A loop that prefetches already gets no more prefetches.
     if matches!(f.body.first(), Some(Stmt::Prefetch { .. })) {
@@ -83,17 +82,20 @@ pub fn far_pieces<'a>(f: &'a For, cache: u64) -> Vec<Piece<'a>> {
     }
     let Some(trips) = most_trips(f).filter(|_| f.place == Place::None) else { return vec![] };
     let varying = refs(&f.body).vals_defined;
+    let in_tile = f.kind == LoopKind::Reduce && f.body.iter().any(|s| matches!(s, Stmt::Local { .. }));
     let mut found: Vec<Read<'a>> = vec![];
     loads(&f.body, &mut vec![], &mut found);
     let piece = |(mem, inner): Read<'a>| {
         let bytes = mem.elem.bytes();
         let stride = affine::coef(&mem.index, f.axis, &varying)?;
+        let of_piece = piece(&mem.index, &inner)? * bytes;
         // A stride that only the launch knows may be far.
         let far = stride.as_const().is_none_or(|n| {
             let apart = n.unsigned_abs().saturating_mul(bytes);
-            apart > FORESEEN && apart.saturating_mul(trips) > 2 * cache
+            let all = apart.saturating_mul(trips);
+            apart > FORESEEN && all > 2 * cache || in_tile && apart == of_piece && all >= PAGES * PERIOD
         });
-        let bytes = piece(&mem.index, &inner)? * bytes;
+        let bytes = of_piece;
         (far && (LINE..=LONGEST).contains(&bytes)).then_some(Piece { mem, inner, bytes })
     };
     found.into_iter().filter_map(piece).collect()

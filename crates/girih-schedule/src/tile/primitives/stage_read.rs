@@ -30,6 +30,8 @@ use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, Operand, nest_around, nest_of};
 use crate::tile::edit::{self, free_loop, new_axis};
+use crate::tile::heuristics::stage_inputs::MOST_PANELS;
+use crate::tile::lines::{LINE, PERIOD};
 use crate::tile::tile_nest::{self, Extent};
 use edges::Edges;
 pub use shared::as_loaded;
@@ -215,7 +217,10 @@ fn pack(
         return Ok(Staged { depth, stage: Stmt::Stage { buf, filled: Filled::Copied, body }, at, read, then: None });
     }
     let (panels, width) = if let How::Panels(width) = how { (true, u64::from(width)) } else { (false, extent) };
-    let shape = if panels { vec![extent.div_ceil(width), nest.k, width] } else { vec![extent, nest.k] };
+    let shape = match extent.div_ceil(width) {
+        count if panels => vec![count, rows_of_panel(count, nest.k, width * dtype.bytes() as u64), width],
+        _ => vec![extent, nest.k],
+    };
     let buf = kernel.bufs.push(Buf::new(tag, Ty::Num(dtype), shape));
     // A part of the operand: `count` panels, or all rows, from the first on.
     let mut fill = |first: u64, count: u64, run: u64| {
@@ -274,6 +279,13 @@ fn pack(
         vec![own, k]
     };
     Ok(Staged { depth, stage, at, read: Stmt::Read { dst: operand.value, buf, idx }, then: None })
+}
+
+/// The rows of panels that hold `rows` rows of `bytes` bytes: a line more where a row of all panels, which is written at once, would have its
+/// pieces in one place of the first cache, each a part of a line. (1024^3 with the left operand transposed takes 0.64 of the time.)
+fn rows_of_panel(panels: u64, rows: u64, bytes: u64) -> u64 {
+    let evicted = bytes < LINE && panels > MOST_PANELS && (rows * bytes).is_multiple_of(PERIOD);
+    if evicted { rows + LINE.div_ceil(bytes.max(1)) } else { rows }
 }
 
 /// The longest piece of an operand that lies side by side in memory along an axis, in elements; elements count that lie at most

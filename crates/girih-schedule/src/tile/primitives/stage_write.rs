@@ -142,6 +142,12 @@ impl After {
         }
         let varying: BTreeSet<ValId> = refs(&j.body).vals_defined;
         let at = [Ix::Axis(i.axis), Ix::Axis(j.axis)];
+        // Lanes that a mask turns off are those beyond the end of a row, or all.
+        let bound = |ix: &Ix| {
+            let along = affine::coef(ix, j.axis, &varying).and_then(|c| c.as_const());
+            along.is_some_and(|c| (-1..=1).contains(&c))
+        };
+        let bounds = |mask: &Mask| mask.conds.iter().all(|c| bound(&c.lhs) && bound(&c.rhs));
         let in_lanes = |s: &Stmt| match s {
             Stmt::Let { dst, op, .. } => {
                 *op != ScalarOp::PtrToInt && matches!(kernel.vals.get(*dst).map(|v| v.ty), Some(Ty::Num(_)))
@@ -150,7 +156,7 @@ impl After {
             Stmt::Load { mem, mask, order: Order::Weak, .. } | Stmt::Store { mem, mask, order: Order::Weak, .. } => {
                 let along = affine::stride(&mem.index, j.axis, &varying);
                 let reaches = along == Stride::Unit || along == Stride::Same && matches!(s, Stmt::Load { .. });
-                reaches && mask.is_always() && mem.elem.bits() >= 8 && !varying.contains(&mem.base)
+                reaches && bounds(mask) && mem.elem.bits() >= 8 && !varying.contains(&mem.base)
             }
             _ => false,
         };

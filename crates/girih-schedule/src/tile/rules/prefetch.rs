@@ -27,6 +27,9 @@ for kk in 0..256: reduce                         for kk in 0..256: reduce
 A prefetch is for the data of a later iteration, at least 4 and at most 32 ahead, so that some 2 KiB are on their way. The data need
 not exist: a prefetch cannot fail.
 
+The panels that register tiles read, such as packed weights, are contiguous, but the processor follows memory to the end of a page only.
+Panels of several pages are prefetched, too.
+
 Rows that a table gives, `a[rows[i] + step*32 + k]`, are at no known distance from each other. Where the next step of a serial loop goes
 on in each of them, each row's next piece is prefetched while this one is copied.
 
@@ -103,6 +106,19 @@ mod tests {
             rows("4096", 32).replace("for j in 0..32: free\n", "for p in 0..2: free\n     for j in 0..32: free\n");
         let two = two.replace("k*4096 + j", "k*4096 + p*32 + j").replace("      ", "       ");
         assert_eq!(asked(&two).len(), 4);
+    }
+
+    #[test]
+    fn panels_of_register_tiles_are_asked_for() {
+        let panel = |terms: u32| {
+            format!(
+                "  for k in 0..{terms}: reduce\n    local r: f32[32] register(16)\n    for j in 0..32: free\n      a: f32 = load A[k*32 + j]\n      r[j] = a\n"
+            )
+        };
+        assert_eq!(asked(&panel(64)), ["prefetch A[(k + 16)*32]", "prefetch A[(k + 16)*32 + 16]"]);
+        // A page, and a loop that keeps nothing in registers.
+        assert_eq!(asked(&panel(48)), [""; 0]);
+        assert_eq!(asked(&panel(64).replace("reduce", "free").replace(" register(16)", "")), [""; 0]);
     }
 
     #[test]

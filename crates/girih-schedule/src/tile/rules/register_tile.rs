@@ -32,7 +32,7 @@ for i in 0..128: free                            for j1 in 0..4: free
 ```
 
 Where the sum is one stretch, it starts in registers and what follows it is done there (`stage_write`): the
-accumulator is no longer in memory at all.
+accumulator is no longer in memory at all. Masks may turn off the columns beyond the last one.
 
 The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it. Rows and
 columns that fill no tile have smaller ones.
@@ -237,10 +237,15 @@ mod tests {
         );
         let (_, log) = apply("register_tile", &kernel(&stretches), &context());
         assert_eq!(log.applied, ["contraction into acc"]);
-        // Not where it is needed in memory: another reader, other places, masks, a sum in stretches.
+        // Masks turn lanes off that lie beyond the end of a row.
+        let masked = block.replace("store C[i1*64 + j1] = v", "store C[i1*64 + j1] = v where j1 < bx");
+        let (out, log) = apply("register_tile", &kernel(&masked), &context());
+        assert_eq!(log.applied, ["contraction into acc", "acc, which starts and ends in registers"]);
+        assert!(text(&out).contains("= v where j1*32 + j2_3 < bx"), "{}", text(&out));
+        // Not where it is needed in memory: another reader, other places, other masks, a sum in stretches.
         for (from, to) in [
             ("s: f32 = acc[i1, j1]", "s: f32 = acc[i1, 63 - j1]"),
-            ("t: f32 = load bias[j1]", "t: f32 = load bias[j1] where j1 < bx else 0.0"),
+            ("t: f32 = load bias[j1]", "t: f32 = load bias[j1] where j1*2 < bx else 0.0"),
             ("store C[i1*64 + j1] = v", "store C[j1*16 + i1] = v"),
             ("acc[i0, j0] = 0.0", "w: f32 = load bias[j0]\n      acc[i0, j0] = w"),
             ("    r: f32 = load A[i1]", "    r: f32 = acc[i1, 0]"),

@@ -2,6 +2,8 @@
 
 mod operand_types;
 
+use std::collections::BTreeSet;
+
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
@@ -9,11 +11,13 @@ use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::contraction::{Nest, TileShape, nest_around, num_type, sums};
-use crate::tile::heuristics::stage_inputs::LONG_ROW;
+use crate::tile::heuristics::stage_inputs::{FEW_READERS, LONG_ROW};
+use crate::tile::lines::pieces_kept;
 use crate::tile::primitives::retype::Known;
 use crate::tile::primitives::stage_read::{self, How, Side};
 use crate::tile::primitives::{LoopRef, Script, Step, hoist, look};
 use crate::tile::target::Capability;
+use crate::tile::tile_nest::Extent;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stage_inputs",
@@ -69,8 +73,9 @@ Knobs: `stage_a`, `stage_b` (0 never, 1 always).
 
 Refuses when the operand depends on both m and n, reads the accumulator or an ordered load, is staged already, or is
 just as good in place: it needs no conversion and no mask, and is read once; or it is in panels already; or it is the
-left one and its memory runs along k (rows of 64 elements or more are walked by the caches as well as a copy is); or it is
-a small buffer. On a GPU also where it takes more than half of a block's shared memory.
+left one and its memory runs along k (rows of 64 elements or more are walked by the caches as well as a copy is); or its memory runs
+along m, few panels of columns read it, and the first cache keeps what a register tile reads (rows a power of two apart share few
+places there); or it is a small buffer. On a GPU also where it takes more than half of a block's shared memory.
 ",
     run,
 };
@@ -227,6 +232,10 @@ fn fine_in_place(
         return Some("each element is read once, in place");
     }
     if let Stmt::Load { mem, .. } = only {
+        let few = left && along_own && uses <= FEW_READERS;
+        if few && kept_in_lines(ctx, mem, (nest.roles.k, nest.k), shape.rows) {
+            return Some("the first cache keeps the rows of a tile, read in place");
+        }
         if !left && affine::panels(&mem.index, nest.roles.n).is_some_and(|w| w % shape.cols as i64 == 0) {
             return Some("it is in panels already");
         }
@@ -241,6 +250,16 @@ fn fine_in_place(
         }
     }
     None
+}
+
+/// True if the first cache keeps the terms of a tile's rows that lie side by side.
+fn kept_in_lines(ctx: &Context, mem: &Mem, (k, terms): Extent, rows: u32) -> bool {
+    let apart = affine::coef(&mem.index, k, &BTreeSet::new()).and_then(|c| c.as_const());
+    let bytes = mem.elem.bytes();
+    apart.is_some_and(|c| {
+        let kept = pieces_kept(ctx.target.cache(1), c.unsigned_abs().saturating_mul(bytes), u64::from(rows) * bytes);
+        terms <= kept
+    })
 }
 
 #[cfg(test)]
@@ -286,6 +305,26 @@ mod tests {
         let (out, log) = apply("stage_inputs", &kernel(&short), &context());
         assert_eq!(log.skipped, []);
         assert!(text(&out).contains("a_pack: f32[128, 32]"), "{}", text(&out));
+    }
+
+    #[test]
+    fn rows_along_memory_stay_where_the_first_cache_keeps_them() {
+        let along = |apart: u32| {
+            let k = plain().replace("8, 32", "128, 64").replace("0..8", "0..128").replace("0..32", "0..64");
+            k.replace("A[i*64 + kk]", &format!("A[kk*{apart} + i]"))
+        };
+        let why = refusals("stage_inputs", &along(196), &with_knobs(&["stage_b=0"]));
+        assert_eq!(why[0], "contraction into acc, operand a: the first cache keeps the rows of a tile, read in place");
+        // Rows of a power of two share few places of the cache. Panels that would do so, too, lie a line farther apart.
+        let (out, _) = apply("stage_inputs", &kernel(&along(1024)), &context());
+        assert!(text(&out).contains("a_pack: f32[16, 64, 8]"), "{}", text(&out));
+        let long = along(1024).replace("0..64: reduce", "0..256: reduce");
+        let (out, _) = apply("stage_inputs", &kernel(&long), &context());
+        assert!(text(&out).contains("a_pack: f32[16, 258, 8]"), "{}", text(&out));
+        // More panels of columns read all of it more often than a copy costs.
+        let wide = along(196).replace("128, 64", "128, 256").replace("0..64: free", "0..256: free");
+        let (out, _) = apply("stage_inputs", &kernel(&wide), &context());
+        assert!(text(&out).contains("a_pack: f32[16, 64, 8]"), "{}", text(&out));
     }
 
     #[test]
