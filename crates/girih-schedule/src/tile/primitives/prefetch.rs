@@ -21,7 +21,7 @@ use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::edit::most_trips;
-use crate::tile::heuristics::prefetch::{FORESEEN, LONGEST, PAGES};
+use crate::tile::heuristics::prefetch::{FORESEEN, LONGEST, LONGEST_IN_TILE, PAGES};
 use crate::tile::lines::{LINE, PERIOD};
 use crate::tile::target::Capability;
 
@@ -82,7 +82,8 @@ pub fn far_pieces<'a>(f: &'a For, cache: u64) -> Vec<Piece<'a>> {
     }
     let Some(trips) = most_trips(f).filter(|_| f.place == Place::None) else { return vec![] };
     let varying = refs(&f.body).vals_defined;
-    let in_tile = f.kind == LoopKind::Reduce && f.body.iter().any(|s| matches!(s, Stmt::Local { .. }));
+    let in_tile = sums_in_registers(f);
+    let longest = if in_tile { LONGEST_IN_TILE } else { LONGEST };
     let mut found: Vec<Read<'a>> = vec![];
     loads(&f.body, &mut vec![], &mut found);
     let piece = |(mem, inner): Read<'a>| {
@@ -95,10 +96,19 @@ pub fn far_pieces<'a>(f: &'a For, cache: u64) -> Vec<Piece<'a>> {
             let all = apart.saturating_mul(trips);
             apart > FORESEEN && all > 2 * cache || in_tile && apart == of_piece && all >= PAGES * PERIOD
         });
-        let bytes = of_piece;
-        (far && (LINE..=LONGEST).contains(&bytes)).then_some(Piece { mem, inner, bytes })
+        (far && (LINE..=longest).contains(&of_piece)).then_some(Piece { mem, inner, bytes: of_piece })
     };
     found.into_iter().filter_map(piece).collect()
+}
+
+/// True if a loop goes through the terms of a register tile.
+fn sums_in_registers(f: &For) -> bool {
+    let of_term = |s: &Stmt| match s {
+        Stmt::Local { .. } => true,
+        Stmt::For(inner) => sums_in_registers(inner),
+        _ => false,
+    };
+    f.kind == LoopKind::Reduce && f.body.iter().any(of_term)
 }
 
 /// Lets rows that the stages of a serial loop read where a table says ask for their pieces of a later step, if each row goes on there.
