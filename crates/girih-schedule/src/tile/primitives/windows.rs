@@ -28,7 +28,8 @@ use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::unroll_windows::{
-    LEAST_USES, LONGEST_BODY, MOST_GATHERED, MOST_JAMMED, MOST_STATEMENTS, MOST_TAPS, OF_TWO_TAPS,
+    EDGES, LEAST_USES, LONGEST_BODY, MANY_ROWS, MOST_GATHERED, MOST_JAMMED, MOST_ROWS, MOST_STATEMENTS, MOST_TAPS,
+    OF_TWO_TAPS,
 };
 use crate::tile::primitives::line::{LoopRef, replace};
 use crate::tile::target::Capability;
@@ -112,19 +113,26 @@ pub fn expand(
     for f in outer {
         facts.set_axis(f.axis, &f.lo, &f.hi);
     }
-    // Neighbours along a row share what they load of the weights, and what their windows have in common.
+    // Neighbours along a row share what they load of the weights, and what their windows have in common. So do rows.
     let jam = match (jam.map(i64::from), outer.last()) {
         (Some(1), _) => 1,
         (Some(_), None) => return Err("there is no loop around the innermost one"),
         (Some(jam), _) if jam > (MOST_STATEMENTS / flat.len().max(1)) as i64 => return Err("its body is long"),
         (Some(jam), _) => jam,
-        (None, Some(row)) if !fill.is_empty() && !edges => {
-            let most = (2 * LONGEST_BODY / (taps as i64 * OF_TWO_TAPS)).clamp(1, MOST_JAMMED);
+        (None, Some(row)) => {
             // The longest piece along a row decides: all its groups get about as many.
-            let pieces = cuts
+            let longest = cuts
                 .get(&row.axis)
                 .map_or(const_trip(row).map(|n| n as i64), |cut| cut.iter().map(|(a, b)| b - a).max());
-            pieces.map_or(1, |n| even(n, most))
+            let fits = 2 * LONGEST_BODY / (taps as i64 * OF_TWO_TAPS);
+            match longest {
+                Some(n) if !fill.is_empty() && !edges => even(n, fits.clamp(1, MOST_JAMMED)),
+                // Threads share the rows where no loop stands around them.
+                Some(n) if fill.is_empty() && (outer.len() > 1 || n >= MANY_ROWS) => {
+                    even_rows(n, i64::from(ctx.target.vector.registers / 4).clamp(1, MOST_ROWS))
+                }
+                _ => 1,
+            }
         }
         _ => 1,
     };
@@ -167,7 +175,9 @@ impl Nest<'_> {
             edit::decide(&mut part, &facts);
             let length = at.1 - at.0;
             // Where all of a piece are computed together, each has a place of its own, and no condition tests the axis any more.
-            let jams = rest.is_empty() && (length <= self.jam || !tests_axis(&part, f.axis));
+            let all = const_trip(f).map_or(0, |n| n as i64);
+            let short = length <= self.jam && (!self.fill.is_empty() || length * EDGES >= all);
+            let jams = rest.is_empty() && (short || !tests_axis(&part, f.axis));
             let together = if jams { self.jam.min(length) } else { 1 };
             // Groups of neighbours, then those that are left over.
             let (groups, left) = (length / together, length % together);
@@ -199,6 +209,11 @@ fn jammed(kernel: &mut Kernel, copies: Vec<Vec<Stmt>>) -> Vec<Stmt> {
 /// The least size of groups of at most `most` that are as few as can be.
 fn even(n: i64, most: i64) -> i64 {
     ceil_div(n.max(1), ceil_div(n.max(1), most))
+}
+
+/// The size of groups of at most `most`, and of half as many at least, that leave nothing over; otherwise as few groups as can be.
+fn even_rows(n: i64, most: i64) -> i64 {
+    (most / 2 + 1..=most).rev().find(|size| n % size == 0).unwrap_or_else(|| even(n, most))
 }
 
 /// True if a condition of the body tests an axis.

@@ -28,9 +28,10 @@ for j in 0..n: free                              for j in 0..1: free
 
 Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to hold (where
 channels are innermost, the two around them), and the innermost one also where its whole vectors end; if the machine can mask
-lanes off, the vectors at the edges keep their masks instead. Loops of unknown length stay whole. Weights that lie a window
+lanes off, the vectors at the edges keep their masks instead. Loops of unknown length stay whole. Up to six rows of an image are
+computed together: each weight is loaded once for them, and so is what their windows have in common. Weights that lie a window
 apart from channel to channel are copied before each row of the image, so that channels lie side by side; up to eight windows
-along the row are then computed together, and what several of them load is loaded once.
+along the row are then computed together.
 
 Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or of unknown size, folds that
 hold anything but loads and arithmetic, and results or loads that lie apart.
@@ -95,6 +96,41 @@ mod tests {
         assert!(!out.contains("where"), "{out}");
         // The first and the last element have two positions each.
         assert_eq!(out.matches("= load").count(), 4 * 3 + 2 * 2, "{out}");
+    }
+
+    #[test]
+    fn rows_share_what_their_windows_have_in_common() {
+        let k = r#"loop kernel k(x: ptr f32, w: ptr f32, y: ptr f32) open:
+  for c in 0..8: free
+    for i in 0..22: free
+      for j in 0..16: free
+        local s: f32
+        s = 0.0
+        for k in 0..3: reduce
+          for l in 0..3: reduce combine add(s) from 0.0
+            v: f32 = load x[c*384 + (i + k - 1)*16 + j] where i + k - 1 >= 0 and i + k - 1 < 22 else 0.0
+            u: f32 = load w[c*9 + k*3 + l]
+            p: f32 = v * u
+            s0: f32 = s
+            s1: f32 = p + s0
+            s = s1
+        r: f32 = s
+        store y[c*352 + i*16 + j] = r
+"#;
+        let rows = |text: &str| {
+            let (out, log) = apply("unroll_windows", &kernel(text), &context());
+            assert_eq!(log.applied, ["loop j"]);
+            let out = crate::tile::tests::text(&out);
+            let trips = out.lines().filter_map(|l| l.trim().strip_prefix("for i")?.split_once("..")?.1.split_once(':'));
+            trips.map(|(n, _)| n.to_string()).collect::<Vec<_>>()
+        };
+        // Twenty rows between the first and the last one, five at a time; nineteen, five at a time and four.
+        assert_eq!(rows(k), ["1", "4", "1"]);
+        assert_eq!(rows(&k.replace("22", "21")), ["1", "3", "1", "1"]);
+        // Threads share the rows of a lone image.
+        let lone = k.replace("c in 0..8", "c in 0..1").replace("  for c in 0..1: free\n", "").replace("c*384 + ", "");
+        let lone = lone.replace("c*9 + ", "").replace("c*352 + ", "").replace("\n  ", "\n");
+        assert_eq!(rows(&lone), ["1", "20", "1"]);
     }
 
     #[test]
