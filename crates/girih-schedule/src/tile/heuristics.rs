@@ -436,7 +436,7 @@ heuristics! {
         MOST_ROWS: i64 = 6,
         /// Rows from which on they are enough to share out among threads, though several are computed together.
         MANY_ROWS: i64 = 256,
-        /// Rows at an edge are written out where they are one of so many rows of the image, or more.
+        /// Rows at an edge are written out where they are a sixteenth of the rows of the image or more.
         EDGES: i64 = 16,
         /// Statements of such windows together, at most: longer bodies are printed in parts, between which sums pass through memory.
         LONGEST_BODY: i64 = 490,

@@ -28,7 +28,7 @@ impl Fusion<'_> {
         while let Some(node) = next.pop() {
             for x in node.values().filter(|x| self.uses[x.0 as usize] == 1 && !self.force.contains(x)) {
                 let Some((of, _)) = self.graph.def(x) else { continue };
-                // What takes less memory is decided when its turn comes.
+                // A narrower value is decided when its turn comes.
                 if numel(x) != numel(v) || bits(x) < bits(v) {
                     continue;
                 }
