@@ -218,7 +218,7 @@ fn pack(
     }
     let (panels, width) = if let How::Panels(width) = how { (true, u64::from(width)) } else { (false, extent) };
     let shape = match extent.div_ceil(width) {
-        count if panels => vec![count, rows_of_panel(count, nest.k, width * dtype.bytes() as u64), width],
+        count if panels => vec![count, rows_of_panel(count, nest.k, width * dtype.bytes()), width],
         _ => vec![extent, nest.k],
     };
     let buf = kernel.bufs.push(Buf::new(tag, Ty::Num(dtype), shape));
