@@ -2,8 +2,8 @@
 """usage: convolutions.py GIRIH [--seeds N] [--first S] [--target T]...
 
 Draws convolutions, transposed ones, and the gradients of weights (convolutions whose windows are as large as an image), with
-enough channels and such extents that their schedules share windows, swap operands and leave edges over. Runs them natively and
-compares with NumPy in float64."""
+enough channels and such extents that their schedules share windows, swap operands, compute rows together and leave edges over. Some are
+by channel, and behind some stand an activation and a convolution of one pixel. Runs them natively and compares with NumPy in float64."""
 import argparse
 import itertools
 import pathlib
@@ -46,22 +46,32 @@ def transposed(x, w, stride, padding, extra):
 def draw(rng):
     """An expression of `x` and `w`, their shapes, and a function that gives the exact result."""
     n = rng.choice([1, 2, 2, 2, 3])
-    kind = rng.choice(["plain"] * 4 + ["transposed", "gradient", "gradient"])
+    kind = rng.choice(["plain"] * 4 + ["transposed", "gradient", "gradient"] + ["by channel"] * 3)
     batch = rng.choice([1, 2, 3])
     channels = lambda: rng.choice([3, 8, 16, 24, 32, 33, 40, 64])
     top = {1: 90, 2: 33, 3: 9}[n]
     extents = [rng.choice([7, 8, 14, 15, 28, rng.randint(5, top)]) if n < 3 else rng.randint(4, top) for _ in range(n)]
-    size = [rng.choice([1, 2, 3, 3, 3, 5]) for _ in range(n)]
+    size = [rng.choice([1, 2, 3, 3, 3, 5] if kind != "by channel" or n == 3 else [2, 3, 3, 5, 7]) for _ in range(n)]
     stride = [rng.choice([1, 1, 1, 2, 2, 3])] * n
     padding = [rng.randint(0, k // 2) for k in size]
     dilation = [rng.choice([1, 1, 1, 2])] * n
     extents = [max(d, (k - 1) * t + 1) for d, k, t in zip(extents, size, dilation)]
-    if kind == "plain":
+    if kind in ("plain", "by channel"):
         groups = rng.choice([1, 1, 1, 2])
         c, m = channels() * groups, channels() * groups
+        if kind == "by channel":
+            groups = c
+            m = c * rng.choice([1, 1, 1, 2])
         shapes = (batch, c, *extents), (m, c // groups, *size)
         text = f"conv{n}d(x, w, stride={stride}, padding={padding}, dilation={dilation}, groups={groups})"
-        return text, shapes, lambda x, w: convolved(x, w, stride, padding, dilation, groups)
+        exact = lambda x, w: convolved(x, w, stride, padding, dilation, groups)
+        if rng.random() < 0.7:
+            return text, shapes, exact
+        # Each result is an eighth of the sum over all channels.
+        made = rng.choice([3, 16, 24, 40])
+        text = f"conv{n}d(torch.nn.functional.relu6(torch.nn.functional.{text}), torch.full({[made, m, *[1] * n]}, 0.125))"
+        mixed = lambda y: np.repeat(0.125 * y.clip(0, 6).sum(1, keepdims=True), made, axis=1)
+        return text, shapes, lambda x, w: mixed(exact(x, w))
     if kind == "transposed":
         extra = [rng.randint(0, s - 1) for s in stride]
         shapes = (batch, channels(), *extents), (0, channels(), *size)
@@ -105,7 +115,7 @@ def main():
                 failed += 1
                 continue
             got = np.load(place / "y.npy")
-            terms = w.size // w.shape[1 if "transpose" in text else 0]
+            terms = w.size // w.shape[1 if "transpose" in text else 0] * (w.shape[0] if "relu6" in text else 1)
             bound = 8 * EPS * np.sqrt(terms) * np.abs(x).max() * np.abs(w).max()
             if got.shape != want.shape or not np.abs(got - want).max(initial=0) <= bound:
                 wrong = "shape" if got.shape != want.shape else f"error {np.abs(got - want).max():.2e}, bound {bound:.2e}"
