@@ -128,7 +128,7 @@ pub fn expand(
             match longest {
                 Some(n) if !fill.is_empty() && !edges => even(n, fits.clamp(1, MOST_JAMMED)),
                 // Threads share the rows where no loop stands around them.
-                Some(n) if fill.is_empty() && (outer.len() > 1 || n >= MANY_ROWS) => {
+                Some(n) if fill.is_empty() && (outer.len() > 1 || !stands_alone(kernel, f) || n >= MANY_ROWS) => {
                     even_rows(n, i64::from(ctx.target.vector.registers / 4).clamp(1, MOST_ROWS))
                 }
                 _ => 1,
@@ -209,6 +209,11 @@ fn jammed(kernel: &mut Kernel, copies: Vec<Vec<Stmt>>) -> Vec<Stmt> {
 /// The least size of groups of at most `most` that are as few as can be.
 fn even(n: i64, most: i64) -> i64 {
     ceil_div(n.max(1), ceil_div(n.max(1), most))
+}
+
+/// True if no loop stands around this one.
+fn stands_alone(kernel: &Kernel, f: &For) -> bool {
+    kernel.body.iter().any(|s| matches!(s, Stmt::For(own) if own.axis == f.axis))
 }
 
 /// The size of groups of at most `most`, and of half as many at least, that leave nothing over; otherwise as few groups as can be.

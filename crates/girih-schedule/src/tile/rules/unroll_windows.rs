@@ -127,6 +127,10 @@ mod tests {
         // Twenty rows between the first and the last one, five at a time; nineteen, five at a time and four.
         assert_eq!(rows(k), ["1", "4", "1"]);
         assert_eq!(rows(&k.replace("22", "21")), ["1", "3", "1", "1"]);
+        // A value of the channel stands between its loop and the rows.
+        let biased = k.replace("    for i in", "    bias: f32 = load w[c]\n    for i in");
+        let biased = biased.replace("r: f32 = s\n", "r0: f32 = s\n        r: f32 = r0 + bias\n");
+        assert_eq!(rows(&biased), ["1", "4", "1"]);
         // Threads share the rows of a lone image.
         let lone = k.replace("c in 0..8", "c in 0..1").replace("  for c in 0..1: free\n", "").replace("c*384 + ", "");
         let lone = lone.replace("c*9 + ", "").replace("c*352 + ", "").replace("\n  ", "\n");
