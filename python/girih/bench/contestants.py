@@ -76,7 +76,7 @@ def of_girih(row, model, inputs, threads):
         loaded = girih.Model.from_onnx(row.onnx(model), threads=threads)
         feed = {port.name: given.numpy() for port, given in zip(loaded.get_inputs(), inputs)}
         return Runner(lambda: loaded.run(None, feed), lambda r: [torch.from_numpy(x) for x in r])
-    exported = girih.torch.export(model, inputs, threads=threads)
+    exported = girih.torch.export(model, inputs, threads=threads, freeze=row.frozen)
     return Runner(lambda: exported(*inputs))
 
 

@@ -11,6 +11,8 @@
 //! 3. a matrix product: each element is needed exactly once, where the kernel's result is stored, and the kernel's
 //!    coordinates follow from the product's (they are turned around, see `roles::invert`).
 //!
+//! A value that follows a sum element by element is stored in the sum's place, where the sum would be stored otherwise (`epilogue`).
+//!
 //! Costs are in bytes moved: an operation of a vector counts as one, a transcendental one as sixteen.
 
 mod demand;
