@@ -74,8 +74,7 @@ impl Read {
         Read { source: v, coords: graph.values[v].shape.iter().enumerate().map(own).collect() }
     }
 
-    /// The same read, where the tensor behind it is read at these coordinates: over the axes of that tensor. `None` if they do not hold
-    /// all of its axes.
+    /// This read over the axes of the tensor that `coords` index, which must name each axis of this one; `None` otherwise.
     fn within(&self, coords: &[Ix]) -> Option<Read> {
         let place = |c: &Ix| match c {
             Ix::Const(_) => Some(c.clone()),

@@ -280,7 +280,7 @@ heuristics! {
         PAGES: u64 = 2,
         /// Pieces of more bytes are followed from their beginning.
         LONGEST: u64 = 512,
-        /// The same for a register tile's panel: nine rows of 32 columns of f32 are 1152.
+        /// Pieces of a register tile's panel may have this many bytes: nine rows of 32 columns of f32 have 1152.
         LONGEST_IN_TILE: u64 = 2048,
         /// A loop needs this many times the iterations that it prefetches ahead: a shorter one would fetch too much that it does not read.
         ROUNDS: u64 = 4,

@@ -18,7 +18,7 @@ const PIO2_SINGLE: [f64; 3] = [1.570796251296997, 7.549789415861596e-08, 5.39032
 const SIN_SINGLE: [f64; 3] = [-0.16666654908632686, 0.008332175846356121, -0.0001951697747255064];
 const COS_SINGLE: [f64; 4] =
     [-0.4999999972401028, 0.041666623194669135, -0.0013886759563065466, 2.4390042624956467e-05];
-/// The same for tan, which reduces its argument to a pair of numbers. The second part has few bits here, so that multiplying it by an
+/// Pi/2 in three parts for tan, which reduces its argument to a pair of numbers. The second part has few bits, so that multiplying it by an
 /// integer up to 2^15 is exact.
 const PIO2_SINGLE_TAN: [f64; 3] = [1.570796251296997, 7.543712854385376e-08, 6.07710062827671e-11];
 /// tan x = (x + x^3 p(x^2)) / (1 + x^2 q(x^2)), for f32

@@ -1,8 +1,8 @@
 //! Products with sums in tensor memory.
 //!
 //! In: the instructions of `tcgen05`, with the descriptors that the emitted source has. Out: the words of tensor memory and the arrays
-//! of threads. The schedule draws when they change, and the watch is told of each access. The machine decodes the types, extents and
-//! places of operands from the descriptors, and knows nothing else of them.
+//! of threads. The simulator's schedule decides at random when they change, and each access is reported to the watch. The machine decodes
+//! the types, extents and places of operands from the descriptors, and knows nothing else of them.
 //!
 //! ```text
 //! tcgen05 mma f16 to sums = ..       columns `sums & 65535` on are changed now ...

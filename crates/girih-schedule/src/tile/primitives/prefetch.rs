@@ -73,8 +73,8 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces that a loop reads in each of its iterations and that the processor does not follow: far apart, or in a register tile's panel
-/// of several pages: it stops at the end of a page.
+/// The pieces that a loop reads in each of its iterations and that the processor does not follow. They lie far apart, or in a register
+/// tile's panel of several pages, since the processor stops following at the end of a page.
 pub fn far_pieces<'a>(f: &'a For, cache: u64) -> Vec<Piece<'a>> {
     // A loop that prefetches already gets no more prefetches.
     if matches!(f.body.first(), Some(Stmt::Prefetch { .. })) {

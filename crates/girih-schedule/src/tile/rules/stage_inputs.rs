@@ -12,12 +12,11 @@ use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::contraction::{Nest, TileShape, nest_around, num_type, sums};
 use crate::tile::heuristics::stage_inputs::{FEW_READERS, LONG_ROW};
-use crate::tile::lines::pieces_kept;
+use crate::tile::lines::keeps_rows;
 use crate::tile::primitives::retype::Known;
 use crate::tile::primitives::stage_read::{self, How, Side};
 use crate::tile::primitives::{LoopRef, Script, Step, hoist, look};
 use crate::tile::target::Capability;
-use crate::tile::tile_nest::Extent;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stage_inputs",
@@ -233,7 +232,8 @@ fn fine_in_place(
     }
     if let Stmt::Load { mem, .. } = only {
         let few = left && along_own && uses <= FEW_READERS;
-        if few && kept_in_lines(ctx, mem, (nest.roles.k, nest.k), shape.rows) {
+        let terms = (nest.roles.k, nest.k);
+        if few && keeps_rows(ctx.target.cache(1), mem, shape.rows.into(), terms, &BTreeSet::new()) {
             return Some("the first cache keeps the rows of a tile, read in place");
         }
         if !left && affine::panels(&mem.index, nest.roles.n).is_some_and(|w| w % shape.cols as i64 == 0) {
@@ -250,16 +250,6 @@ fn fine_in_place(
         }
     }
     None
-}
-
-/// True if the first cache keeps the terms of a tile's rows that lie side by side.
-fn kept_in_lines(ctx: &Context, mem: &Mem, (k, terms): Extent, rows: u32) -> bool {
-    let apart = affine::coef(&mem.index, k, &BTreeSet::new()).and_then(|c| c.as_const());
-    let bytes = mem.elem.bytes();
-    apart.is_some_and(|c| {
-        let kept = pieces_kept(ctx.target.cache(1), c.unsigned_abs().saturating_mul(bytes), u64::from(rows) * bytes);
-        terms <= kept
-    })
 }
 
 #[cfg(test)]

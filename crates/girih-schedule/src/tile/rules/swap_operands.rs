@@ -11,7 +11,7 @@ use crate::tile::affine::{self, MOST_APART};
 use crate::tile::contraction::num_type;
 use crate::tile::heuristics::blocking::MOST_ROWS;
 use crate::tile::heuristics::swap_operands::{HIGH, MULTIPLIED, ONE_BY_ONE, OPERAND, PLANE, STRETCH, VECTORS};
-use crate::tile::lines::pieces_kept;
+use crate::tile::lines::keeps_rows;
 use crate::tile::primitives::model::{self, Act, swap};
 use crate::tile::primitives::stage_read::overlap;
 use crate::tile::primitives::{self, names_of};
@@ -174,10 +174,7 @@ impl Products<'_> {
 
     /// True if the first cache keeps what rows of a register tile read in a stretch of the sum, where it lies.
     fn kept(&self, mem: &Mem, (axis, terms): (AxisId, i64), varying: &BTreeSet<ValId>) -> bool {
-        let bytes = mem.elem.bytes();
-        let apart = affine::coef(&mem.index, axis, varying).and_then(|c| c.as_const());
-        let kept = |c: i64| pieces_kept(self.ctx.target.cache(1), c.unsigned_abs().saturating_mul(bytes), HIGH * bytes);
-        apart.is_some_and(|c| terms.unsigned_abs().min(STRETCH) <= kept(c))
+        keeps_rows(self.ctx.target.cache(1), mem, HIGH, (axis, terms.unsigned_abs().min(STRETCH)), varying)
     }
 
     /// True if results lie side by side along the last of some axes.

@@ -1,4 +1,4 @@
-//! What follows a sum element by element: computed where the sum is stored, or where it is needed.
+//! Values that follow a sum element by element: the kernel of the sum computes them, or the kernels that need them.
 
 use super::demand::Demand;
 use super::{Fusion, shares_out};
@@ -23,13 +23,14 @@ impl Fusion<'_> {
             return None;
         }
         let numel = |v: ValueId| self.graph.numel(&self.graph.values[v].shape);
+        let all = numel(v);
         let bits = |v: ValueId| self.graph.values[v].elem.dtype.bits();
         let (mut left, mut next) = (LONGEST, vec![node]);
         while let Some(node) = next.pop() {
             for x in node.values().filter(|x| self.uses[x.0 as usize] == 1 && !self.force.contains(x)) {
                 let Some((of, _)) = self.graph.def(x) else { continue };
                 // A narrower value is decided when its turn comes.
-                if numel(x) != numel(v) || bits(x) < bits(v) {
+                if numel(x) != all || bits(x) < bits(v) {
                     continue;
                 }
                 match &of.op {
