@@ -5,15 +5,17 @@
 //!   s = 0                                            bins[c, j] = 0
 //!   j_1: i32 = index j                             for i in 0..8192: reduce
 //!   for i in 0..8192: reduce combine add(s)          %in = x[i] >= 0 and x[i] < 64
-//!     s <- i32(x[i] == j_1) + s           -->        %at = select(%in, x[i], 64)
-//!   out[j] = s                                       bins[i % 4, %at] <- bins[i % 4, %at] + 1
+//!     s <- i32(x[i] == j_1) + s           -->        bin[i] = select(%in, x[i], 64)
+//!   out[j] = s                                     for i in 0..2048: reduce: for c in 0..4: reduce
+//!                                                    bins[c, bin[i*4 + c]] <- bins[c, bin[i*4 + c]] + 1
 //!                                                  for j in 0..64: free
 //!                                                    out[j] = bins[0, j] + .. + bins[3, j]
 //! ```
 //!
 //! An element that equals none of the numbers counts in a bin that nobody reads. Copies of the bins take turns, so that equal neighbours
-//! do not wait for each other; or the threads of a block add to one copy in the memory that they share, atomically. Legal in a tile program
-//! for a fold that adds 1 where an element equals the number, which starts at 0 and has a constant end.
+//! do not wait for each other; or the threads of a block add to one copy in the memory that they share, atomically. Where it is known how
+//! much is counted, and the bins of all elements fit, a loop of its own finds them, in vectors. Legal in a tile program for a fold that adds
+//! 1 where an element equals the number, which starts at 0 and has a constant end.
 
 use std::collections::BTreeSet;
 
@@ -23,6 +25,7 @@ use crate::num::op::{Predicate, Signedness};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip, new_axis};
+use crate::tile::heuristics::count_bins::MOST_FOUND;
 use crate::tile::primitives::MOST_BYTES;
 use crate::tile::primitives::line::{LoopRef, loop_at, replace};
 use crate::tile::primitives::part::{Part, Reader, Says, Writer};
@@ -176,9 +179,23 @@ impl<'a> Counting<'a> {
         let mut out = bins.cleared(kernel, &self, f.axis);
         let mut body = self.same.clone();
         let inside = self.inside(kernel, &mut body);
-        body.extend(bins.added(kernel, &self, inside));
-        let kind = if let Bins::Shared(_) = bins { LoopKind::Free } else { self.fold.kind };
-        out.push(Stmt::For(Box::new(For { combine: None, kind, body, ..self.fold.clone() })));
+        out.extend(match bins {
+            Bins::Shared(base) => {
+                body.push(self.add_shared(kernel, base, inside));
+                vec![self.counted_by(LoopKind::Free, body)]
+            }
+            Bins::Copies(buf, copies) => {
+                let bin = self.bin_of(kernel, &mut body, inside);
+                match self.bins_fit(copies) {
+                    Some(elements) => self.count_after(kernel, (buf, copies), elements, body, bin),
+                    None => {
+                        let turn = Ix::Mod(Box::new(Ix::Axis(self.fold.axis)), Box::new(Ix::Const(copies.into())));
+                        body.extend(self.add_one(kernel, buf, turn, bin));
+                        vec![self.counted_by(self.fold.kind, body)]
+                    }
+                }
+            }
+        });
 
         // The loop's use of its count.
         let mut of_number = f.body[..self.at].to_vec();
@@ -210,6 +227,85 @@ impl<'a> Counting<'a> {
             inside = both(ScalarOp::And, vec![inside, also]);
         }
         inside
+    }
+
+    /// The loop over what is counted, with another body.
+    fn counted_by(&self, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
+        Stmt::For(Box::new(For { combine: None, kind, body, ..self.fold.clone() }))
+    }
+
+    /// The bin of an element: the number that it equals, or the one that nobody reads.
+    fn bin_of(&self, kernel: &mut Kernel, body: &mut Vec<Stmt>, inside: Opnd) -> ValId {
+        let mut bin = fresh(kernel, "at", self.dtype);
+        let none = number(self.dtype, self.numbers as i64);
+        body.push(Stmt::Let { dst: bin, op: ScalarOp::Select, args: vec![inside, self.counted, none] });
+        if self.dtype != DType::I32 {
+            let wide = std::mem::replace(&mut bin, fresh(kernel, "at", DType::I32));
+            let op = ScalarOp::TruncI { to: DType::I32 };
+            body.push(Stmt::Let { dst: bin, op, args: vec![Opnd::Val(wide)] });
+        }
+        bin
+    }
+
+    /// How many elements are counted, where that is known and an array of their bins is small. Copies take the same number of them each.
+    fn bins_fit(&self, copies: u32) -> Option<u64> {
+        let trip = const_trip(self.fold).filter(|_| self.fold.lo == Ix::Const(0) && self.fold.step == Ix::Const(1))?;
+        let elements = trip.checked_next_multiple_of(copies.into())?;
+        (elements.checked_mul(DType::I32.bytes())? <= MOST_FOUND).then_some(elements)
+    }
+
+    /// One loop finds the bin of each element, and one counts in copies of the bins.
+    fn count_after(
+        &self,
+        kernel: &mut Kernel,
+        into: (BufId, u32),
+        elements: u64,
+        mut body: Vec<Stmt>,
+        bin: ValId,
+    ) -> Vec<Stmt> {
+        let ((buf, copies), axis) = (into, self.fold.axis);
+        let of_all = kernel.bufs.push(Buf::new("bin", Ty::Num(DType::I32), vec![elements]));
+        body.push(Stmt::Write { buf: of_all, idx: vec![Ix::Axis(axis)], value: Opnd::Val(bin) });
+        let mut out = vec![Stmt::Local { buf: of_all }, self.counted_by(LoopKind::Free, body)];
+        for beyond in const_trip(self.fold).unwrap_or(elements)..elements {
+            let value = number(DType::I32, self.numbers as i64);
+            out.push(Stmt::Write { buf: of_all, idx: vec![Ix::Const(beyond as i64)], value });
+        }
+        let [of_turn, turn] = ["", ""].map(|name| new_axis(kernel, axis, name));
+        let bin = fresh(kernel, "at", DType::I32);
+        let nth = Ix::add(Ix::mul(Ix::Axis(of_turn), Ix::Const(copies.into())), Ix::Axis(turn));
+        let mut count = vec![Stmt::Read { dst: bin, buf: of_all, idx: vec![nth] }];
+        count.extend(self.add_one(kernel, buf, Ix::Axis(turn), bin));
+        let over = |axis, hi: u64, body| {
+            let (hi, lo, step) = (Ix::Const(hi as i64), Ix::Const(0), Ix::Const(1));
+            let kind = self.fold.kind;
+            Stmt::For(Box::new(For { axis, lo, hi, step, kind, combine: None, body, ..self.fold.clone() }))
+        };
+        out.push(over(of_turn, elements / u64::from(copies), vec![over(turn, copies.into(), count)]));
+        out
+    }
+
+    /// Adds 1 to a bin of a copy.
+    fn add_one(&self, kernel: &mut Kernel, buf: BufId, copy: Ix, bin: ValId) -> [Stmt; 3] {
+        let [old, new] = [(); 2].map(|()| fresh(kernel, "count", self.count));
+        let idx = vec![copy, Ix::Val { val: bin, zext: false }];
+        [
+            Stmt::Read { dst: old, buf, idx: idx.clone() },
+            Stmt::Let { dst: new, op: ScalarOp::AddI, args: vec![Opnd::Val(old), number(self.count, 1)] },
+            Stmt::Write { buf, idx, value: Opnd::Val(new) },
+        ]
+    }
+
+    /// Adds 1 to the bin of an element in the memory that threads share.
+    fn add_shared(&self, kernel: &mut Kernel, base: ValId, inside: Opnd) -> Stmt {
+        let (at, dst) = (fresh(kernel, "at", self.dtype), fresh(kernel, "count", self.count));
+        let mem = Mem { base, index: Ix::Val { val: at, zext: false }, elem: self.count };
+        let (mask, order, site) = (Mask::default(), Order::Relaxed, self.site());
+        let then = vec![
+            Stmt::Let { dst: at, op: ScalarOp::Copy, args: vec![self.counted] },
+            Stmt::Rmw { dst, op: RmwOp::Add, mem, value: number(self.count, 1), mask, order, site },
+        ];
+        Stmt::If { cond: inside, then, els: vec![] }
     }
 
     fn site(&self) -> SiteId {
@@ -268,36 +364,6 @@ impl Bins {
                     Stmt::Alloca { dst: base, bytes, align: 64, site },
                     edit::free_loop(bin, Ix::Const(numbers), vec![clear]),
                 ]
-            }
-        }
-    }
-
-    /// Counts the value in its bin.
-    fn added(self, kernel: &mut Kernel, of: &Counting, inside: Opnd) -> Vec<Stmt> {
-        let one = number(of.count, 1);
-        match self {
-            Bins::Copies(buf, _) => {
-                let at = fresh(kernel, "at", of.dtype);
-                let [old, new] = [(); 2].map(|()| fresh(kernel, "count", of.count));
-                let turn = Ix::Mod(Box::new(Ix::Axis(of.fold.axis)), Box::new(Ix::Const(self.copies())));
-                let idx = vec![turn, Ix::Val { val: at, zext: false }];
-                let none = number(of.dtype, of.numbers as i64);
-                vec![
-                    Stmt::Let { dst: at, op: ScalarOp::Select, args: vec![inside, of.counted, none] },
-                    Stmt::Read { dst: old, buf, idx: idx.clone() },
-                    Stmt::Let { dst: new, op: ScalarOp::AddI, args: vec![Opnd::Val(old), one] },
-                    Stmt::Write { buf, idx, value: Opnd::Val(new) },
-                ]
-            }
-            Bins::Shared(base) => {
-                let (at, dst) = (fresh(kernel, "at", of.dtype), fresh(kernel, "count", of.count));
-                let mem = Mem { base, index: Ix::Val { val: at, zext: false }, elem: of.count };
-                let (mask, order, site) = (Mask::default(), Order::Relaxed, of.site());
-                let then = vec![
-                    Stmt::Let { dst: at, op: ScalarOp::Copy, args: vec![of.counted] },
-                    Stmt::Rmw { dst, op: RmwOp::Add, mem, value: one, mask, order, site },
-                ];
-                vec![Stmt::If { cond: inside, then, els: vec![] }]
             }
         }
     }
