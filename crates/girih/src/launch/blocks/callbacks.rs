@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::{NativeTrap, Waiting, Worker, stop_asked};
+use super::{NativeTrap, Waiting, Worker, now, stop_asked};
 use crate::compile::abi::{Context, TrapKind};
 use crate::launch::faults::Outside;
 use crate::launch::host::STALL;
@@ -77,7 +77,7 @@ pub(super) unsafe extern "C" fn on_yield(ctx: *mut Context, site: i32, block: i6
         std::thread::yield_now();
     }
     if worker.yields % 1024 == 0 {
-        let (now, last) = (shared.now(), shared.progress.load(Ordering::Relaxed));
+        let (now, last) = (now(), shared.progress.load(Ordering::Relaxed));
         let late = now.saturating_sub(last) >= STALL.as_millis() as u64;
         if late && shared.progress.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             let places = shared.waiting.iter().map(|w| w.load(Ordering::Relaxed)).filter(|&w| w != 0);

@@ -13,7 +13,7 @@ mod tests;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::compile::abi::{Context, TrapKind};
@@ -92,8 +92,7 @@ struct Shared<'a> {
     trap: Mutex<Option<NativeTrap>>,
     fault: Mutex<Option<Fault>>,
     failure: Mutex<Option<Error>>,
-    start: Instant,
-    /// Milliseconds after `start` of the last finished piece or report.
+    /// Milliseconds after the first launch that asked of the last finished piece or report, where blocks may wait for each other.
     progress: AtomicU64,
     /// Per thread, the last poll: the block in the high bits, the site plus 1 in the low 20; 0 when it did not poll.
     waiting: Vec<AtomicI64>,
@@ -162,7 +161,6 @@ pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::
         trap: Mutex::new(None),
         fault: Mutex::new(None),
         failure: Mutex::new(None),
-        start: Instant::now(),
         progress: AtomicU64::new(0),
         waiting: match run.order {
             BlockOrder::Ranges => Vec::new(),
@@ -170,7 +168,11 @@ pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::
         },
         spare_cores: threads <= run.threads,
     };
+    if !shared.waiting.is_empty() {
+        shared.progressed();
+    }
     let step = match run.order {
+        BlockOrder::Ranges if threads == 1 => count.max(1),
         // A few pieces per thread, so that the slower threads' work is shared out at the end.
         BlockOrder::Ranges => (count / (threads as i64 * 4)).max(1),
         BlockOrder::Increasing | BlockOrder::Together => 1,
@@ -244,9 +246,16 @@ impl Shared<'_> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    fn now(&self) -> u64 {
-        self.start.elapsed().as_millis() as u64
+    /// Notes that something has progressed.
+    fn progressed(&self) {
+        self.progress.fetch_max(now(), Ordering::Relaxed);
     }
+}
+
+/// Milliseconds since a moment that the process chose when it first asked.
+fn now() -> u64 {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed().as_millis() as u64
 }
 
 thread_local! {
@@ -288,7 +297,8 @@ fn claim(shared: &Shared<'_>, slot: usize, step: i64, scratch: *mut u8) {
         stop: on_stop,
     };
     let control = FloatControl::standard();
-    let (start, mut blocks) = (Instant::now(), 0);
+    let learns = run.cost.filter(|cost| slot == 0 && cost.asks(run.threads));
+    let (start, mut blocks) = (learns.map(|_| Instant::now()), 0);
     while ABORT.load(Ordering::Relaxed) == 0 || !stop_asked(slot) {
         let lo = shared.next.fetch_add(step, Ordering::Relaxed);
         if lo >= shared.end {
@@ -304,13 +314,13 @@ fn claim(shared: &Shared<'_>, slot: usize, step: i64, scratch: *mut u8) {
         }
         if let Some(waiting) = shared.waiting.get(slot) {
             waiting.store(0, Ordering::Relaxed);
+            shared.progressed();
         }
-        shared.progress.fetch_max(shared.now(), Ordering::Relaxed);
         // SAFETY: the kernel has returned, so nobody else holds the worker that `host` points at.
         unsafe { &mut *context.host.cast::<Worker>() }.flush();
     }
     drop(control);
-    if let (0, 1.., Some(cost)) = (slot, blocks, run.cost) {
+    if let (1.., Some(cost), Some(start)) = (blocks, learns, start) {
         cost.learn(blocks, start.elapsed());
     }
 }
