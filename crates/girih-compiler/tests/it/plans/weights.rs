@@ -82,7 +82,8 @@ fn narrow_weights_stay_narrow() {
     assert_eq!(of(Elem::I8, 300, 1), 1);
 }
 
-/// Bytes that one row of bytes is multiplied by are turned at load, where four products are added at once.
+/// Bytes that one row of bytes is multiplied by are turned at load, where four products are added at once: into panels of 64, 32 or 16
+/// columns, or else into rows.
 #[test]
 fn bytes_across_one_row_are_turned_once() {
     let turned = |rows: i64, k: i64, (of_x, of_w): (Elem, Elem), quads: bool| {
@@ -106,6 +107,34 @@ fn bytes_across_one_row_are_turned_once() {
     assert_eq!(turned(1, 256, (Elem::I8, Elem::I8), true), 0);
     assert_eq!(turned(1, 254, bytes, true), 0);
     assert_eq!(turned(2, 256, bytes, true), 0);
+}
+
+/// Panels of 64, 32 and 16 columns, and rows where none of these divides the columns, hold the same numbers.
+#[test]
+fn panels_of_bytes_give_the_sums_of_rows() {
+    let k = 24usize;
+    for (n, panel) in [(128usize, Some(64)), (96, Some(32)), (48, Some(16)), (50, None)] {
+        let mut c = Case::new();
+        let extents = |shape: &[usize]| shape.iter().map(|n| Ix::Const(*n as i64)).collect::<Vec<_>>();
+        let x = c.graph.add_input("x", Elem::U8, extents(&[1, k]), Role::Argument).into();
+        let w = c.graph.add_input("w", Elem::I8, extents(&[k, n]), Role::Parameter).into();
+        let y = c.build("test", |b| {
+            let x = b.map("x", x, extents(&[1, n, k]), vec![axis(0), axis(2)]);
+            let w = b.map("w", w, extents(&[1, n, k]), vec![axis(2), axis(1)]);
+            let dot = b.dot(x, w, Elem::I32, &[2], false)?;
+            b.convert(dot, Elem::F32)
+        });
+        c.output(y);
+        let options = Options { quads: true, ..Options::default() };
+        let plan = lower(&c.graph, &options, &mut Log::default()).unwrap();
+        let text = print(&plan.load[0].kernel, Dialect::Loop);
+        assert_eq!(panel.is_some_and(|by| text.contains(&format!("//{by}"))), panel.is_some(), "{text}");
+        let xs: Vec<u8> = (0..k).map(|t| (t * 37 + 250) as u8).collect();
+        let ws: Vec<u8> = (0..k * n).map(|t| (t * 91 + t / 7) as u8).collect();
+        let sum = |j: usize| (0..k).map(|t| f64::from(xs[t]) * f64::from(ws[t * n + j] as i8)).sum();
+        let want: Vec<f64> = (0..n).map(sum).collect();
+        close(&floats(&scheduled(&plan, &[], &[xs, ws])[0]), &want);
+    }
 }
 
 /// Two weights of 4 bits share a byte: one row, or a few, unpack them where they are multiplied; for more it is done once, at load.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::builder::{NestBuilder, Result};
 use super::concat::{self, Part};
-use super::fuse::{Fusion, Root, Split};
+use super::fuse::{Fusion, Panels, Root, Split};
 use super::plan::{Array, ArrayId, ArrayPlace, Loop, LoopId, Plan, Step, StepArg};
 use super::{attention, product, rows, scan_sort_scatter, scatter_blocks};
 use crate::base::rule::Log;
@@ -197,6 +197,7 @@ impl Planner<'_> {
                 }
             }
         }
+        let panels: BTreeMap<ValueId, Panels> = roots.iter().filter_map(|r| Some((r.value, r.panels?))).collect();
         for group in groups(graph, roots, arrays, self.options) {
             let members: Vec<&Root> = group.iter().map(|at| &roots[*at]).collect();
             let first = group.first().copied().unwrap_or(0);
@@ -206,7 +207,8 @@ impl Planner<'_> {
                 self.repeat(graph, node, r, arrays, within).map_err(Trouble::Whole)?;
                 continue;
             }
-            let lowering = Lowering { graph, arrays, plan: &self.plan, workers: self.options.workers };
+            let (plan, workers) = (&self.plan, self.options.workers);
+            let lowering = Lowering { graph, arrays, panels: &panels, plan, workers };
             let names = &mut self.names;
             let steps = match &roots[first].parts[..] {
                 [] => vec![lowering.step(&members, &[], names)],
@@ -434,6 +436,8 @@ fn groups(graph: &Graph, roots: &[Root], arrays: &BTreeMap<ValueId, ArrayId>, op
 struct Lowering<'a> {
     graph: &'a Graph,
     arrays: &'a BTreeMap<ValueId, ArrayId>,
+    /// The values whose arrays are in panels.
+    panels: &'a BTreeMap<ValueId, Panels>,
     plan: &'a Plan,
     workers: bool,
 }
@@ -465,6 +469,7 @@ impl Lowering<'_> {
         let read: BTreeSet<ValueId> = read.into_iter().filter(|v| replaced != Some(*v)).collect();
         let mut e = NestBuilder::new(graph, &name);
         e.replaced = replaced;
+        e.panels = self.panels.clone();
         let mut args: Vec<StepArg> = graph.symbols.keys().map(StepArg::Symbol).collect();
         let (mut reads, mut writes, mut outs) = (vec![], vec![], vec![]);
         let mut bytes = Ix::Const(0);

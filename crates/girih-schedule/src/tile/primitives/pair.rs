@@ -142,20 +142,28 @@ impl<'a> Joined<'a> {
             _ => return None,
         };
         let param = kernel.params.iter().any(|p| p.val == mem.base);
-        let unit = affine::stride(&mem.index, axis, &BTreeSet::new()) == Stride::Unit && mem.index.vals().is_empty();
-        if !param || !unit || !mask.is_always() || i64::from(mem.elem.bits()) * width != 32 {
+        if !param || !mem.index.vals().is_empty() || !mask.is_always() || i64::from(mem.elem.bits()) * width != 32 {
             return None;
         }
         let joined = Joined { load, mem, value, turned, width };
-        let index = joined.index(kernel, axis, axis);
-        let whole = Ix::mul(index, Ix::Const(width));
-        let first = joined.first(axis, axis);
-        simplify(&Ix::sub(whole, first), &kernel.facts()).is_const(0).then_some(joined)
+        let whole = Ix::mul(joined.index(kernel, axis, axis), Ix::Const(width));
+        let follows = |nth: i64| {
+            let apart = Ix::sub(joined.nth(axis, axis, nth), whole.clone());
+            simplify(&apart, &kernel.facts()).is_const(nth)
+        };
+        let unit = affine::stride(&mem.index, axis, &BTreeSet::new()) == Stride::Unit;
+        let side_by_side = if unit { follows(0) } else { (0..width).all(follows) };
+        side_by_side.then_some(joined)
     }
 
-    /// Where the first element of a word lies, whose number is `word`.
+    /// Where an element of a word lies, whose number is `word`.
+    fn nth(&self, axis: AxisId, word: AxisId, nth: i64) -> Ix {
+        let at = || Ix::add(Ix::mul(Ix::Axis(word), Ix::Const(self.width)), Ix::Const(nth));
+        self.mem.index.subst_axes(&mut |a| (a == axis).then(at))
+    }
+
     fn first(&self, axis: AxisId, word: AxisId) -> Ix {
-        self.mem.index.subst_axes(&mut |a| (a == axis).then(|| Ix::mul(Ix::Axis(word), Ix::Const(self.width))))
+        self.nth(axis, word, 0)
     }
 
     /// The same in words.

@@ -24,8 +24,8 @@ for k in 0..1024: reduce contraction               for k2 in 0..512: reduce cont
 If the memory of an operand runs along the sum, a word is one load. Words are packed like elements (`stage_inputs`); the words of
 weights are packed once, when the model is loaded (`pack_weights`).
 
-A model's sum of single products, as of one row by a matrix, is paired if the memory of both operands runs along it (weights of bytes
-are turned so when the model is loaded):
+A model's sum of single products, as of one row by a matrix, is paired if the words of both operands are single loads (weights of bytes
+are turned so when the model is loaded, where it can be into panels, in which words of up to 64 sums lie side by side):
 
 ```text
 for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce combine add(s)

@@ -70,7 +70,7 @@ impl NestBuilder<'_> {
     fn load(&mut self, v: ValueId, ptr: ValId, coords: &[Ix]) -> Opnd {
         let info = &self.graph.values[v];
         let (name, elem, shape) = (info.name.clone(), info.elem.dtype, info.shape.clone());
-        let index = self.row_major(coords, &shape);
+        let index = self.place(v, coords);
         let mask = self.facts.simplify_mask(&self.mask).unwrap_or_else(|| self.mask.clone());
         let depth = self.depth_of(&index).max(self.depth_of_mask(&mask)).max(self.depth_that_runs(coords, &shape));
         let origin = self.graph.def(v).map_or(OriginId(0), |(n, _)| n.origin);

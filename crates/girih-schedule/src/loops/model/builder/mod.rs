@@ -26,6 +26,7 @@ use crate::graph::build::Refusal;
 use crate::graph::ir::{self as g, Graph, ValueId};
 use crate::index::{AxisId, Facts, Ix, Mask, Simple, ValId};
 use crate::loops::ir::*;
+use crate::loops::model::fuse::Panels;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 use keep::Kept;
@@ -58,6 +59,8 @@ pub(super) struct NestBuilder<'a> {
     pub keep: Vec<ValueId>,
     /// The value whose array the kernel's result is written into.
     pub replaced: Option<ValueId>,
+    /// The values whose arrays are in panels.
+    pub panels: BTreeMap<ValueId, Panels>,
     pub facts: Facts,
     simple: RefCell<Simple>,
     /// The condition under which code is emitted now; every load carries it.
@@ -84,6 +87,7 @@ impl<'a> NestBuilder<'a> {
             sources: BTreeMap::new(),
             keep: vec![],
             replaced: None,
+            panels: BTreeMap::new(),
             facts: graph.facts(),
             simple: RefCell::default(),
             mask: Mask::default(),
@@ -292,10 +296,19 @@ impl<'a> NestBuilder<'a> {
         self.simplify(&linear)
     }
 
+    /// The place of an element in a value's array.
+    pub fn place(&self, v: ValueId, coords: &[Ix]) -> Ix {
+        let shape = &self.graph.values[v].shape;
+        match self.panels.get(&v) {
+            Some(panels) => self.row_major(&panels.coords(coords), &panels.shape(shape)),
+            None => self.row_major(coords, shape),
+        }
+    }
+
     /// Stores a value's element through a pointer, where the mask holds.
     pub fn store(&mut self, ptr: ValId, v: ValueId, coords: &[Ix], value: Opnd, origin: OriginId) {
         let info = &self.graph.values[v];
-        let (elem, index) = (info.elem.dtype, self.row_major(coords, &info.shape.clone()));
+        let (elem, index) = (info.elem.dtype, self.place(v, coords));
         let site = self.site(origin);
         let mem = Mem { base: ptr, index, elem };
         let mask = self.mask.clone();

@@ -19,6 +19,8 @@ mod demand;
 mod epilogue;
 mod weights;
 
+pub(super) use weights::Panels;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
@@ -55,6 +57,8 @@ pub(super) struct Root {
     pub stream: Option<Stream>,
     /// The parts of a map of many sources, each with loops of its own; empty otherwise.
     pub parts: Vec<Part>,
+    /// How its elements lie in its array, where they do not lie row after row.
+    pub panels: Option<Panels>,
     axes: Vec<AxisId>,
     reduces: bool,
 }
@@ -320,7 +324,7 @@ impl<'a> Fusion<'a> {
         if is_turned(node) && self.load[v.0 as usize] && self.is_filter(node, &demands) {
             return Err("filters are turned once, when the model is loaded".into());
         }
-        if self.quads && self.load[v.0 as usize] && self.is_across_a_row(v, node) {
+        if self.across_a_row(v, node).is_some() {
             return Err("bytes that one row is multiplied by are turned once, when the model is loaded".into());
         }
         let roots: BTreeSet<usize> = demands.iter().map(|d| d.root).collect();
@@ -738,6 +742,7 @@ impl<'a> Fusion<'a> {
             keep: vec![],
             stream: None,
             parts: concat::of(self.graph, v).unwrap_or_default(),
+            panels: self.panels(v, node),
             axes,
             reduces: false,
         };
