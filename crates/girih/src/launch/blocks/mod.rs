@@ -175,6 +175,8 @@ pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::
         BlockOrder::Ranges if threads == 1 => count.max(1),
         // A few pieces per thread, so that the slower threads' work is shared out at the end.
         BlockOrder::Ranges => (count / (threads as i64 * 4)).max(1),
+        // Blocks of one thread wait for nobody who could still come. A few pieces show that there is progress.
+        BlockOrder::Increasing if threads == 1 => (count / 64).max(1),
         BlockOrder::Increasing | BlockOrder::Together => 1,
     };
     let epoch = sync::epoch();

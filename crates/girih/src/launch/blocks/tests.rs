@@ -14,6 +14,13 @@ fn threads_are_woken_where_they_are_worth_it() {
     assert_eq!(cost.threads(8, 1000), 1);
 }
 
+#[test]
+fn costs_are_measured_at_first_and_now_and_then() {
+    let cost = Cost::default();
+    assert_eq!((0..100).filter(|_| cost.asks(1)).count(), 0);
+    assert_eq!((0..160).filter(|_| cost.asks(2)).count(), 16 + 9);
+}
+
 struct Quiet {
     printed: Mutex<Vec<(i64, String)>>,
 }
