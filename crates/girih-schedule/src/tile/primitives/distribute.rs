@@ -99,7 +99,7 @@ impl<'a> Part<'a> {
     }
 }
 
-fn is_straight(s: &Stmt) -> bool {
+pub(super) fn is_straight(s: &Stmt) -> bool {
     edit::is_pure(s) || matches!(s, Stmt::Write { .. } | Stmt::Store { .. })
 }
 
@@ -219,7 +219,7 @@ impl Made<'_> {
 }
 
 /// Gives a loop a new axis with the name of its old one.
-fn over_new_axis(kernel: &mut Kernel, f: For) -> For {
+pub(super) fn over_new_axis(kernel: &mut Kernel, f: For) -> For {
     let fresh = new_axis(kernel, f.axis, "");
     let renaming = walk::Renaming { axes: BTreeMap::from([(f.axis, fresh)]), ..Default::default() };
     let mut body = f.body;

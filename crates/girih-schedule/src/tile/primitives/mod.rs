@@ -22,6 +22,7 @@ pub mod count;
 pub mod digits;
 pub mod distribute;
 pub mod fill;
+pub mod fission;
 pub mod fuse;
 pub mod hoist;
 pub mod interleave;
@@ -121,6 +122,9 @@ steps! {
     /// `fill BUFFER, .. by tma`: The tensor memory accelerator copies a box of a tensor into each stage of a serial
     /// loop.
     "fill" Fill { bufs: Vec<BufId>, by: Engine } => fill::apply(kernel, ctx, bufs, *by);
+    /// `fission LOOP`: A free loop becomes several, one for each loop in its body: each goes through the rows of a group
+    /// before the next. A value that an iteration keeps becomes an array.
+    "fission" Fission { at: LoopRef } => fission::apply(kernel, *at);
     /// `fuse LOOP, .. -> NAME`: Perfectly nested free loops, or serial ones, become one loop over the numbers of their
     /// iterations.
     "fuse" Fuse { loops: Vec<LoopRef>, name: String = named("the name of the loop that it makes") }

@@ -14,6 +14,7 @@ pub mod cooperative_reduce;
 pub mod cooperative_scan;
 pub mod count_bins;
 pub mod double_buffer;
+pub mod fission_rows;
 pub mod fold_columns;
 pub mod fold_rows;
 pub mod group_blocks;
@@ -104,6 +105,7 @@ pub(super) const OF_KERNELS: &[Entry<Kernel>] = &[
     (unroll_and_jam::RULE, &[&[Workers, VectorArithmetic]]),
     (blockify::RULE, &[&[Workers]]),
     (compute_once::RULE, &[&[Caches, Workers]]),
+    (fission_rows::RULE, &[&[Caches, Workers, VectorArithmetic]]),
     (count_bins::RULE, &[&[Caches, Workers], &[Threads]]),
     (cache_blocks::RULE, &[&[Caches]]),
     (normalize_loops::RULE, &[&[Threads, Products]]),
