@@ -486,6 +486,31 @@ fn masks_of_every_form() {
     }
 }
 
+/// Lanes that load elements a few apart, of which a mask leaves a range on, in whole vectors and in a last part.
+#[test]
+fn masks_of_elements_apart() {
+    for by in [2, 3, 4] {
+        for mask in ["j*BY < n", "j*BY - 7 >= 0 and j*BY - 7 < n", "n - j*BY > 4", "j < n", "n >= j*BY - 9 and bx < 1"]
+        {
+            for trip in [32, 29] {
+                let mask = mask.replace("BY", &by.to_string());
+                let loops = format!(
+                    "loop kernel k(a: ptr i32, c: ptr i32, n: i32):
+  for j in 0..{trip}: free
+    x: i32 = load a[bx*128 + j*{by}] where {mask} else 7
+    y: i32 = load a[bx*128 + j*{by} + 1] where {mask} else 0
+    z: i32 = x + y
+    store c[bx*32 + j] = z
+"
+                );
+                for n in [0, 9, 50, 200] {
+                    check_all(&[case(&loops, [2, 1, 1], &[256, 64, n])]);
+                }
+            }
+        }
+    }
+}
+
 /// A product in small tiles, whose arrays and rows begin at multiples of 16 bytes.
 fn small_gemm(tile: u32) -> String {
     let small = GEMM.replace("f16", "f32").replace("0x0", "0.0").replace("128", &tile.to_string());

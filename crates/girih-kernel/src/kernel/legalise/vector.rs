@@ -242,6 +242,14 @@ impl Lower<'_> {
                     Reach::Apart(step) if plain && !masked && mem.elem.bits() >= 8 => {
                         self.apart(*dst, mem, (mask, other.as_ref()), step, *site)?
                     }
+                    Reach::Apart(step)
+                        if plain
+                            && matches!(other, None | Some(l::Opnd::Const { .. }))
+                            && self.in_parts(mem.elem)
+                            && self.range_of(mask)?.is_some() =>
+                    {
+                        self.some_apart(*dst, mem, (mask, other.as_ref()), step)?
+                    }
                     Reach::Apart(step) if plain && mem.elem.bits() >= 8 => {
                         let (dst, mem, site) = (*dst, mem.clone(), *site);
                         self.decide(mask, stmt, Some(dst), |s| {

@@ -85,7 +85,7 @@ pub fn expand(
         Some(extent) => {
             let (lo, hi) = interior(&flat, inner.axis, extent, facts);
             let cut = match masks {
-                true if side_by_side(&flat, inner.axis) => in_vectors(extent, (lo, hi), lanes),
+                true if are_near(&flat, inner.axis) => in_vectors(extent, (lo, hi), lanes),
                 true => pieces(extent, lo, hi, 1),
                 false => pieces(extent, lo, hi, lanes),
             };
@@ -449,11 +449,13 @@ pub fn pieces(extent: i64, lo: i64, hi: i64, lanes: i64) -> Vec<(i64, i64)> {
     out
 }
 
-/// True if neighbouring iterations load neighbours: then iterations at an edge are lanes that are masked off.
-fn side_by_side(body: &[Stmt], axis: AxisId) -> bool {
+/// True if neighbouring iterations load neighbours, or elements a few apart: then iterations at an edge are lanes that are masked off.
+fn are_near(body: &[Stmt], axis: AxisId) -> bool {
     let defined = refs(body).vals_defined;
     body.iter().all(|s| match s {
-        Stmt::Load { mem, .. } => matches!(affine::stride(&mem.index, axis, &defined), Stride::Same | Stride::Unit),
+        Stmt::Load { mem, .. } => {
+            matches!(affine::coef(&mem.index, axis, &defined), Some(Ix::Const(0..=MOST_APART)))
+        }
         _ => true,
     })
 }

@@ -146,7 +146,7 @@ mod tests {
             loops.filter_map(|l| Some(l.split_once("..")?.1.to_string())).collect::<Vec<_>>()
         };
         assert_eq!(extents(without_masks()), ["1: free", "16: free", "8: free", "4: free", "3: free", "1: free"]);
-        assert_eq!(extents(context()), ["1: free", "31: free", "1: free"]);
+        assert_eq!(extents(context()), ["16: free", "1: free", "16: free"]);
     }
 
     #[test]

@@ -8,8 +8,12 @@ use crate::kernel::legalise::scalar::zero;
 use crate::kernel::legalise::{Loc, Lower, Res, ty};
 use crate::loops::ir as l;
 use crate::num::DType;
+use crate::tile::affine::MOST_APART;
 use crate::tile::edit;
 use std::collections::BTreeSet;
+
+/// The slope of a side that comes down to the other.
+const NEGATED: i64 = -MOST_APART;
 
 impl Lower<'_> {
     /// `whole` when every lane is on, a lane loop otherwise. `dst` becomes a variable that both assign.
@@ -168,13 +172,15 @@ impl Lower<'_> {
             let slopes = (self.slope(&cond.lhs, vector), self.slope(&cond.rhs, vector));
             let (Some(l::Ix::Const(a)), Some(l::Ix::Const(b))) = slopes else { return Ok(None) };
             let at = self.at_lane(cond, vector, 0)?;
-            // The lanes left until the two sides are equal.
-            let (up, left) = match a.wrapping_sub(b) {
-                1 => (true, k::Ix::sub(at.rhs, at.lhs)),
-                -1 => (false, k::Ix::sub(at.lhs, at.rhs)),
+            // The lanes left until the two sides are equal, or one is behind the other.
+            let by = a.wrapping_sub(b);
+            let (up, left) = match by {
+                1..=MOST_APART => (true, k::Ix::sub(at.rhs, at.lhs)),
+                NEGATED..=-1 => (false, k::Ix::sub(at.lhs, at.rhs)),
                 _ => return Ok(None),
             };
-            let behind = k::Ix::add(left.clone(), k::Ix::Const(1));
+            let lanes = |left| k::Ix::ceil_div(left, k::Ix::Const(by.abs()));
+            let (left, behind) = (lanes(left.clone()), lanes(k::Ix::add(left, k::Ix::Const(1))));
             let (ends, bound) = match (cond.cmp, up) {
                 (l::Cmp::Lt, true) | (l::Cmp::Gt, false) => (true, left),
                 (l::Cmp::Le, true) | (l::Cmp::Ge, false) => (true, behind),
@@ -241,6 +247,50 @@ impl Lower<'_> {
             Ok(())
         })?;
         self.push(k::Stmt::If { mask: all, then, els: some });
+        Ok(())
+    }
+
+    /// A load of a range of lanes of elements a few apart: vectors cover the elements of these lanes, and hold the substitute elsewhere.
+    pub(super) fn some_apart(
+        &mut self,
+        dst: l::ValId,
+        mem: &l::Mem,
+        (mask, other): (&l::Mask, Option<&l::Opnd>),
+        step: u32,
+    ) -> Res<()> {
+        let Some((alike, from, to)) = self.range_of(mask)? else {
+            return Err("a mask does not select a range of lanes".to_string());
+        };
+        let t = ty(self.src_ty(dst)?, self.lanes());
+        let init = match other {
+            Some(other) => self.vector_opnd(other)?,
+            None => zero(t.elem),
+        };
+        let var = self.define_vector(dst)?;
+        self.push(k::Stmt::Var { var, init });
+        let some = self.inner(|s| {
+            let places = s.part_places(step, |s, first| {
+                s.place(&l::Mem { index: l::Ix::add(mem.index.clone(), first), ..mem.clone() })
+            })?;
+            let by = || k::Ix::Const(step.into());
+            let (first, end) = (from * by(), (to - k::Ix::Const(1)) * by() + k::Ix::Const(1));
+            let mut parts = vec![];
+            for (part, place) in places.into_iter().enumerate() {
+                let before = k::Ix::Const(part as i64 * (i64::from(t.lanes) - 1));
+                let (from, to) = (k::Ix::sub(first.clone(), before.clone()), k::Ix::sub(end.clone(), before));
+                let dst = s.value("part", t);
+                s.push(k::Stmt::LoadLanes { dst, place, from, to, other: init });
+                parts.push(dst);
+            }
+            let taken = s.value("every", t);
+            s.push(k::Stmt::Strided { dst: taken, parts });
+            s.push(k::Stmt::Set { var, value: k::Opnd::Val(taken) });
+            Ok(())
+        })?;
+        match alike.is_always() {
+            true => some.into_iter().for_each(|s| self.push(s)),
+            false => self.push(k::Stmt::If { mask: alike, then: some, els: vec![] }),
+        }
         Ok(())
     }
 
