@@ -11,8 +11,18 @@
 //! t [1, 4, 16, 16] = map x[0, i2, i3, i1]
 //! w [1, 8, 14, 14, 4, 3, 3] = map t[0, i4, i2 + i5, i3 + i6]
 //! ```
+//!
+//! Filters of a transposed convolution lie apart along what is summed, and are read once for each pixel. They are turned into the order in
+//! which the product has their axes:
+//!
+//! ```text
+//! f [1, 2, 2, 64, 8, 8, 128] = map w[i6, i3, i1, i2]                     w: [128, 64, 2, 2]
+//!   -->
+//! t [2, 2, 64, 128] = map w[i3, i2, i0, i1]
+//! f [1, 2, 2, 64, 8, 8, 128] = map t[i1, i2, i3, i6]
+//! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::Builder;
 use super::copy::Copying;
@@ -25,14 +35,22 @@ const ENOUGH_FILTERS: i64 = 8;
 
 /// Turns the images; `log` gets their names.
 pub fn turned(graph: &Graph, log: &mut Log) -> Option<Graph> {
-    let windows = windows(graph);
-    if windows.is_empty() {
+    let (windows, filters) = (windows(graph), filters_apart(graph));
+    if windows.is_empty() && filters.is_empty() {
         return None;
     }
     let mut copy = Copying::new(graph);
     // An image is turned once, for windows with the channels before the same axis.
     let mut done: BTreeMap<(ValueId, usize), Arg> = BTreeMap::new();
     for node in graph.nodes.values() {
+        if let Some(axes) = node.results.first().and_then(|v| filters.get(v)) {
+            log.applied(format!(
+                "{}: its filters are put in the order of their product",
+                graph.values[node.results[0]].name
+            ));
+            turn_filters(&mut copy, graph, node, axes);
+            continue;
+        }
         let found = node.results.first().and_then(|v| windows.get(v));
         let (Some(&before), Op::IndexMap(sources), Some(image)) = (found, &node.op, node.values().next()) else {
             copy.node(node);
@@ -61,6 +79,59 @@ pub fn turned(graph: &Graph, log: &mut Log) -> Option<Graph> {
         copy.node_as(node, Op::IndexMap(sources.iter().map(turn).collect()), args);
     }
     Some(copy.finish())
+}
+
+/// Reads filters from a map of their own, whose axes are these of the product, in order.
+fn turn_filters(copy: &mut Copying<'_>, graph: &Graph, node: &Node, axes: &[usize]) {
+    let (Some((of, source)), Some(result)) = (node.spread(), node.results.first()) else { return copy.node(node) };
+    let from = &graph.values[of];
+    let shape = axes.iter().map(|d| graph.values[*result].shape[*d].clone()).collect();
+    let own = |c: &Ix| match c {
+        Ix::Axis(a) => axes.iter().position(|d| *d == a.0 as usize).map_or(c.clone(), axis),
+        _ => c.clone(),
+    };
+    let coords = source.coords.iter().map(own).collect();
+    let x = copy.arg(Arg::Value(of));
+    let turned = Builder::new(&mut copy.out, node.origin).map(&format!("{}_turned", from.name), x, shape, coords);
+    let read = MapSource { arg: 0, coords: axes.iter().map(|d| axis(*d)).collect(), when: source.when.clone() };
+    copy.node_as(node, Op::IndexMap(vec![read]), vec![turned]);
+}
+
+/// The maps of filters that are operands of products alone and lie apart along what is summed, with the axes of the product that they have,
+/// in order.
+fn filters_apart(graph: &Graph) -> BTreeMap<ValueId, Vec<usize>> {
+    let mut found = BTreeMap::new();
+    let mut kept = BTreeSet::new();
+    for node in graph.nodes.values() {
+        let summed = if let Op::Reduce { op: ReduceOp::Dot, axes } = &node.op { &axes[..] } else { &[] };
+        for v in node.values() {
+            match graph.def(v).and_then(|(map, _)| apart(graph, map, summed)) {
+                Some(axes) => _ = found.insert(v, axes),
+                None => _ = kept.insert(v),
+            }
+        }
+    }
+    found.retain(|v, _| !kept.contains(v) && graph.outputs.iter().all(|o| o.value != *v));
+    found
+}
+
+/// For a map of filters, weights whose last axis is not summed over and whose others are not in the order of the product: the axes of the
+/// product that they have, in order.
+fn apart(graph: &Graph, map: &Node, summed: &[u32]) -> Option<Vec<usize>> {
+    let (of, source) = map.spread()?;
+    let constant = graph.def(of).is_some_and(|(node, _)| matches!(node.op, Op::Constant(_)));
+    let is_weight = constant || graph.inputs.iter().any(|i| i.value == of && i.role == Role::Parameter);
+    let axes: Vec<u32> =
+        source.coords.iter().filter_map(|c| if let Ix::Axis(a) = c { Some(a.0) } else { None }).collect();
+    let mut order = axes.clone();
+    order.sort_unstable();
+    order.dedup();
+    let is_summed = |a: &u32| summed.contains(a);
+    // Columns of a matrix, of one or of many, stay where they are: they lie in the order in which the product has them.
+    let columns: Vec<u32> = axes.iter().copied().filter(|a| !is_summed(a)).collect();
+    let apart = !columns.is_sorted() && axes.iter().any(is_summed) && axes.last().is_some_and(|last| !is_summed(last));
+    let fits = is_weight && apart && order.len() == axes.len() && order.last().is_some_and(is_summed);
+    fits.then(|| order.into_iter().map(|a| a as usize).collect())
 }
 
 /// The maps of windows of images with their channels last, and those of filters with them, with the axis before which channels go.
@@ -200,6 +271,28 @@ mod tests {
         let text = by_channel("o: f32[4, 14, 16] = map e[i0, i1, i2, 0]").replace("[16, 16, 4]", "[4, 16, 16]");
         let text = text.replace("map x[i1 + i3, i2, i0]", "map x[i0, i1 + i3, i2]");
         assert!(turned(&check(&text, &no_data).unwrap().0, &mut Log::default()).is_none());
+    }
+
+    #[test]
+    fn filters_of_transposed_convolutions_get_the_order_of_their_product() {
+        let made = |filter: &str, shape: &str, role: &str| {
+            let text = format!(
+                "tensor graph g():\n  x: f32[16, 8, 8] = input\n  f: f32[{shape}] = {role}\n  \
+                 w: f32[2, 2, 6, 8, 8, 16] = map x[i5, i3, i4]\n  v: f32[2, 2, 6, 8, 8, 16] = map f[{filter}]\n  \
+                 d: f32[2, 2, 6, 8, 8, 1] = reduce dot v, w over 5\n  output out0 = d\n"
+            );
+            let (graph, dialect) = check(&text, &no_data).unwrap();
+            let out = turned(&graph, &mut Log::default())?;
+            assert!(crate::graph::verify::verify(&out, dialect).is_empty());
+            Some(print(&out, Dialect::of(&out)))
+        };
+        let text = made("i5, i2, i0, i1", "16, 6, 2, 2", "parameter").unwrap();
+        assert!(text.contains("f_turned: f32[2, 2, 6, 16] = map f[i3, i2, i0, i1]"), "{text}");
+        assert!(text.contains("v: f32[2, 2, 6, 8, 8, 16] = map f_turned[i0, i1, i2, i5]"), "{text}");
+        // In order, side by side along the sum, or not known when the model is loaded: they stay.
+        assert_eq!(made("i5, i0, i1, i2", "16, 2, 2, 6", "parameter"), None);
+        assert_eq!(made("i2, i0, i1, i5", "6, 2, 2, 16", "parameter"), None);
+        assert_eq!(made("i5, i2, i0, i1", "16, 6, 2, 2", "input"), None);
     }
 
     /// A convolution by channel.

@@ -147,9 +147,10 @@ impl Fusion<'_> {
         false
     }
 
-    /// Returns true if a map is of a parameter, and all needs are of products.
+    /// Returns true if a map is of a parameter or a constant, and all needs are of products.
     pub(super) fn is_filter(&self, node: &Node, demands: &[Demand]) -> bool {
-        let parameter = node.values().all(|x| self.graph.inputs.iter().any(|i| i.value == x));
+        let constant = |x| self.graph.def(x).is_some_and(|(node, _)| matches!(node.op, Op::Constant(_)));
+        let parameter = node.values().all(|x| constant(x) || self.graph.inputs.iter().any(|i| i.value == x));
         let of_windows = |d: &Demand| d.operand && d.coords.iter().filter(|c| !c.axes().is_empty()).count() > 2;
         parameter && demands.iter().all(of_windows)
     }
