@@ -2,7 +2,9 @@
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
+use crate::loops::walk::refs;
 use crate::tile::Context;
+use crate::tile::affine::{self, MOST_APART};
 use crate::tile::contraction::prev_power;
 use crate::tile::edit;
 use crate::tile::heuristics::fission_rows::{GROUP, MOST};
@@ -32,8 +34,8 @@ for r in 0..32: free                             for ro in 0..8: free
 A fold ends with steps that wait for each other: across the lanes of a vector, then a division. The loops of other rows do not wait, so
 a processor computes them meanwhile. Memory is walked in the order of rows, as before.
 
-Refuses rows that are long or whose length is not known, few rows, and rows that hold anything but innermost loops, loads, arithmetic
-and stores.
+Refuses rows that are long or whose length is not known, few rows, rows whose elements lie apart, as those of columns do, and rows that
+hold anything but innermost loops, loads, arithmetic and stores.
 ",
     run,
 };
@@ -75,6 +77,16 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 /// How many rows there are at most, and how many of them go together.
 fn group(rows: &For, loops: &[&For]) -> Result<(u64, u64), String> {
     let n = edit::most_trips(rows).ok_or("how many rows there are is not known")?;
+    let varying = refs(&rows.body).vals_defined;
+    let apart = |f: &&For, s: &Stmt| match s {
+        Stmt::Load { mem, .. } => {
+            !matches!(affine::coef(&mem.index, f.axis, &varying), Some(Ix::Const(0..=MOST_APART)))
+        }
+        _ => false,
+    };
+    if loops.iter().any(|f| f.combine.is_some() && f.body.iter().any(|s| apart(f, s))) {
+        return Err("elements of its rows lie apart".into());
+    }
     let bytes = |f: &&For| {
         let of = |s: &Stmt| if let Stmt::Load { mem, .. } = s { mem.elem.bytes() } else { 0 };
         Some(edit::most_trips(f)?.saturating_mul(f.body.iter().map(of).max().unwrap_or(0)))
@@ -180,6 +192,8 @@ mod tests {
         assert_eq!(why(&used), "loop r: an accumulator is needed behind the loop after its own");
         let early = rows("32", 128).replace("    top: f32 = m\n", "    top: f32 = m\n    first: f32 = s\n");
         assert_eq!(why(&early), "loop r: an accumulator is needed before its fold");
+        let columns = rows("32", 128).replace("x[r*128 + k1]", "x[r + k1*32]");
+        assert_eq!(why(&columns), "loop r: elements of its rows lie apart");
         // Rows that decide how long they are stay whole, and so do those with one loop.
         assert_eq!(why(&rows("32", 128).replace("k2 in 0..128", "k2 in 0..r")), "");
         let lone = rows("32", 128);
