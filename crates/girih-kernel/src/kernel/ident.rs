@@ -113,8 +113,8 @@ bx by bz gx gy gz tx ctx args lo hi block scratch next_block min max loop var st
 check unroll kernel slot shared barrier syncwarp unix linux main u8 u16 u32 u64 u128 memcpy memset ceildiv zext floordiv floormod lane \
 print assert values index outside load_half store_half live leave F8E5M3FNU";
 
-/// Macros that compilers define without a `_` before them.
-const MACROS: &str = "unix linux i386 INLINE";
+/// Macros that compilers define without a `_` before them; `NULL` is one of NVRTC.
+const MACROS: &str = "unix linux i386 INLINE NULL";
 
 /// The reserved words above, and for each whether it is reserved as it stands. It is looked up for every value of a
 /// kernel.
