@@ -486,7 +486,7 @@ fn masks_of_every_form() {
     }
 }
 
-/// Lanes that load elements a few apart, of which a mask leaves a range on, in whole vectors and in a last part.
+/// Lanes that load elements a few apart: a mask leaves a range of them on, in whole vectors and in a last part.
 #[test]
 fn masks_of_elements_apart() {
     for by in [2, 3, 4] {
