@@ -249,8 +249,7 @@ impl<'a> Counting<'a> {
 
     /// How many elements are counted, where that is known and an array of their bins is small. Copies take the same number of them each.
     fn bins_fit(&self, copies: u32) -> Option<u64> {
-        let trip = const_trip(self.fold).filter(|_| self.fold.lo == Ix::Const(0) && self.fold.step == Ix::Const(1))?;
-        let elements = trip.checked_next_multiple_of(copies.into())?;
+        let elements = const_trip(self.fold)?.checked_next_multiple_of(copies.into())?;
         (elements.checked_mul(DType::I32.bytes())? <= MOST_FOUND).then_some(elements)
     }
 

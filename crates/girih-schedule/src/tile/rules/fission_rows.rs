@@ -147,7 +147,7 @@ mod tests {
             loops,
             ["for ro in 0..8: free", "for r in 0..4: free", "for r_1 in 0..4: free", "for r_2 in 0..4: free"]
         );
-        // What several parts use is kept for each row, and the rest is each part's own.
+        // Each row keeps what several loops use; everything else is local to one loop.
         for line in [
             "local e: f32[4, 128]",
             "local top_of: f32[4]",

@@ -205,14 +205,14 @@ impl Lower<'_> {
         Ok(bounded.then(|| (alike, from, to.unwrap_or(lanes))))
     }
 
-    /// A contiguous load of a range of lanes; nearly always it is all of them.
-    pub(super) fn load_some(
+    /// A load of the range of lanes that a mask leaves on: defines `dst` with its substitute, and returns the statements that set it to
+    /// what `load` gives for the lanes from the first to before the last.
+    fn in_range(
         &mut self,
         dst: l::ValId,
-        mem: &l::Mem,
-        mask: &l::Mask,
-        other: Option<&l::Opnd>,
-    ) -> Res<()> {
+        (mask, other): (&l::Mask, Option<&l::Opnd>),
+        load: impl FnOnce(&mut Self, k::Ty, (k::Ix, k::Ix), k::Opnd) -> Res<k::ValId>,
+    ) -> Res<(k::ValId, Vec<k::Stmt>)> {
         let Some((alike, from, to)) = self.range_of(mask)? else {
             return Err("a mask does not select a range of lanes".to_string());
         };
@@ -221,13 +221,10 @@ impl Lower<'_> {
             Some(other) => self.vector_opnd(other)?,
             None => zero(t.elem),
         };
-        let all = if self.on.is_none() { self.all_on(mask)? } else { None };
         let var = self.define_vector(dst)?;
         self.push(k::Stmt::Var { var, init });
         let some = self.inner(|s| {
-            let place = s.place(mem)?;
-            let loaded = s.value("some", t);
-            s.push(k::Stmt::LoadLanes { dst: loaded, place, from, to, other: init });
+            let loaded = load(s, t, (from, to), init)?;
             s.push(k::Stmt::Set { var, value: k::Opnd::Val(loaded) });
             Ok(())
         })?;
@@ -235,10 +232,29 @@ impl Lower<'_> {
             true => some,
             false => vec![k::Stmt::If { mask: alike, then: some, els: vec![] }],
         };
+        Ok((var, some))
+    }
+
+    /// A contiguous load of a range of lanes; nearly always it is all of them.
+    pub(super) fn load_some(
+        &mut self,
+        dst: l::ValId,
+        mem: &l::Mem,
+        mask: &l::Mask,
+        other: Option<&l::Opnd>,
+    ) -> Res<()> {
+        let all = if self.on.is_none() { self.all_on(mask)? } else { None };
+        let (var, some) = self.in_range(dst, (mask, other), |s, t, (from, to), other| {
+            let place = s.place(mem)?;
+            let dst = s.value("some", t);
+            s.push(k::Stmt::LoadLanes { dst, place, from, to, other });
+            Ok(dst)
+        })?;
         let Some(all) = all else {
             some.into_iter().for_each(|s| self.push(s));
             return Ok(());
         };
+        let t = self.out.vals[var].ty;
         let then = self.inner(|s| {
             let place = s.place(mem)?;
             let loaded = s.value("whole", t);
@@ -255,20 +271,10 @@ impl Lower<'_> {
         &mut self,
         dst: l::ValId,
         mem: &l::Mem,
-        (mask, other): (&l::Mask, Option<&l::Opnd>),
+        masked: (&l::Mask, Option<&l::Opnd>),
         step: u32,
     ) -> Res<()> {
-        let Some((alike, from, to)) = self.range_of(mask)? else {
-            return Err("a mask does not select a range of lanes".to_string());
-        };
-        let t = ty(self.src_ty(dst)?, self.lanes());
-        let init = match other {
-            Some(other) => self.vector_opnd(other)?,
-            None => zero(t.elem),
-        };
-        let var = self.define_vector(dst)?;
-        self.push(k::Stmt::Var { var, init });
-        let some = self.inner(|s| {
+        let (_, some) = self.in_range(dst, masked, |s, t, (from, to), other| {
             let places = s.part_places(step, |s, first| {
                 s.place(&l::Mem { index: l::Ix::add(mem.index.clone(), first), ..mem.clone() })
             })?;
@@ -279,18 +285,14 @@ impl Lower<'_> {
                 let before = k::Ix::Const(part as i64 * (i64::from(t.lanes) - 1));
                 let (from, to) = (k::Ix::sub(first.clone(), before.clone()), k::Ix::sub(end.clone(), before));
                 let dst = s.value("part", t);
-                s.push(k::Stmt::LoadLanes { dst, place, from, to, other: init });
+                s.push(k::Stmt::LoadLanes { dst, place, from, to, other });
                 parts.push(dst);
             }
-            let taken = s.value("every", t);
-            s.push(k::Stmt::Strided { dst: taken, parts });
-            s.push(k::Stmt::Set { var, value: k::Opnd::Val(taken) });
-            Ok(())
+            let dst = s.value("every", t);
+            s.push(k::Stmt::Strided { dst, parts });
+            Ok(dst)
         })?;
-        match alike.is_always() {
-            true => some.into_iter().for_each(|s| self.push(s)),
-            false => self.push(k::Stmt::If { mask: alike, then: some, els: vec![] }),
-        }
+        some.into_iter().for_each(|s| self.push(s));
         Ok(())
     }
 
