@@ -5,6 +5,7 @@
 //! its blocks may run ([`block_order`]); an access that is certain to lie outside its buffer ([`overrun`]); how much it
 //! computes ([`work`]).
 
+mod locks;
 mod obligations;
 mod overrun;
 mod point;
@@ -24,6 +25,8 @@ pub use overrun::{Overrun, overrun};
 pub enum BlockOrder {
     /// Contiguous ranges, any order: blocks that do not talk to each other.
     Ranges,
+    /// Any order: a block waits at most until another one gives a lock back.
+    Locked,
     /// One at a time in increasing linear index: a block may wait for any lower one.
     Increasing,
     /// A thread each, where the grid is small enough: blocks may wait for any other. Else as `Increasing`.
@@ -48,6 +51,9 @@ pub fn block_order(kernel: &Kernel) -> BlockOrder {
                 scan(inner, in_loop || matches!(stmt, Stmt::Loop { .. }), found);
             }
         }
+    }
+    if locks::only(kernel) {
+        return BlockOrder::Locked;
     }
     let mut found = BlockOrder::Ranges;
     scan(&kernel.body, false, &mut found);

@@ -147,3 +147,69 @@ fn traffic_per_parameter() {
     }
     assert_eq!(traffic(&kernel(vec![elsewhere])).writes, [true, false]);
 }
+
+/// The order of the blocks of a kernel of this body.
+fn order_of(body: &str) -> BlockOrder {
+    let text = format!("loop kernel k(lock: ptr i32, count: ptr i32):\n{body}");
+    let (kernel, _) = crate::loops::parse::parse(&text).unwrap_or_else(|e| panic!("{text}{} {:?}", e.message, e.span));
+    block_order(&kernel)
+}
+
+const TAKE: &str = "  loop:
+    old: i32 = cas lock[bx%8], 0, 1 acquire
+    taken: i1 = old == 1
+    if taken:
+      pass
+    else:
+      break
+";
+const ADD: &str = "  seen: i32 = load count[0]
+  next: i32 = seen + 1
+  store count[0] = next
+";
+const GIVE: &str = "  gone: i32 = atomic xchg lock[bx%8], 0 release\n";
+
+#[test]
+fn blocks_that_wait_for_a_lock_run_in_any_order() {
+    let lines = |parts: &[&str]| order_of(&parts.concat());
+    assert_eq!(lines(&[TAKE, ADD, GIVE]), BlockOrder::Locked);
+    let flag = "  flag: i32 = atomic xchg lock[bx%8 + 8], 1 acq_rel\n";
+    assert_eq!(lines(&[TAKE, flag, ADD, GIVE]), BlockOrder::Locked);
+    assert_eq!(lines(&[TAKE, ADD, "  store lock[bx%8] = 0 release\n"]), BlockOrder::Locked);
+    let until_free = "  loop:
+    old: i32 = cas lock[bx%8], 0, 1 acquire
+    free: i1 = old == 0
+    if free:
+      break
+";
+    assert_eq!(lines(&[until_free, ADD, GIVE]), BlockOrder::Locked);
+    let inner = |text: &str| text.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    let turns = format!("  for turn in 0..3: serial\n{}{}{}", inner(TAKE), inner(ADD), inner(GIVE));
+    assert_eq!(order_of(&turns), BlockOrder::Locked);
+}
+
+#[test]
+fn blocks_that_wait_for_more_than_a_lock_do_not() {
+    let lines = |parts: &[&str]| order_of(&parts.concat());
+    // It is not given back, or elsewhere, or not by all, or with another value.
+    assert_eq!(lines(&[TAKE, ADD]), BlockOrder::Together);
+    assert_eq!(lines(&[TAKE, ADD, &GIVE.replace("bx%8", "bx%4")]), BlockOrder::Together);
+    assert_eq!(lines(&[TAKE, ADD, &GIVE.replace(" release", " where bx < 3 release")]), BlockOrder::Together);
+    assert_eq!(lines(&[TAKE, ADD, &GIVE.replace(", 0", ", 1")]), BlockOrder::Together);
+    let leave = "  done: i1 = test bx == 5\n  if done:\n    return\n";
+    assert_eq!(lines(&[TAKE, leave, GIVE]), BlockOrder::Together);
+    // Another block opens the gate.
+    let gate = "  first: i1 = test bx == 7\n  if first:\n    opened: i32 = atomic xchg lock[0], 0 release\n";
+    assert_eq!(lines(&[gate, TAKE, ADD, GIVE]), BlockOrder::Together);
+    assert_eq!(lines(&["  n: i32 = atomic add lock[0], 1 relaxed\n", TAKE, ADD, GIVE]), BlockOrder::Together);
+    // A word that another block sets is waited for, and not changed.
+    let set = TAKE.replace(", 0, 1", ", 1, 1");
+    assert_eq!(lines(&[&set, ADD, GIVE]), BlockOrder::Together);
+    // It waits for a second lock, or a word, while it has the first.
+    let second = TAKE.replace("bx%8", "bx%8 + 8").replace("old", "old2").replace("taken", "taken2");
+    let back = GIVE.replace("bx%8", "bx%8 + 8").replace("gone", "gone2");
+    assert_eq!(lines(&[TAKE, &second, ADD, &back, GIVE]), BlockOrder::Together);
+    assert_eq!(lines(&[TAKE, ADD, GIVE, &second, &back]), BlockOrder::Locked);
+    let word = "  loop:\n    w: i32 = load count[1] acquire\n    set: i1 = w == 1\n    if set:\n      break\n";
+    assert_eq!(lines(&[TAKE, word, GIVE]), BlockOrder::Together);
+}

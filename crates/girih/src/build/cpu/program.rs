@@ -79,7 +79,7 @@ fn declare(entry: &Entry) -> String {
 
 fn declare_on(entry: &Entry, name: &str) -> String {
     let order = match order(entry) {
-        BlockOrder::Ranges => "",
+        BlockOrder::Ranges | BlockOrder::Locked => "",
         BlockOrder::Increasing => " A block may\n// wait for an earlier one: threads take them in increasing order.",
         BlockOrder::Together => "\n// Blocks may wait for each other: each needs a thread of its own.",
     };

@@ -164,7 +164,9 @@ pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::
         progress: AtomicU64::new(0),
         waiting: match run.order {
             BlockOrder::Ranges => Vec::new(),
-            BlockOrder::Increasing | BlockOrder::Together => (0..threads).map(|_| AtomicI64::new(0)).collect(),
+            BlockOrder::Locked | BlockOrder::Increasing | BlockOrder::Together => {
+                (0..threads).map(|_| AtomicI64::new(0)).collect()
+            }
         },
         spare_cores: threads <= run.threads,
     };
@@ -175,7 +177,9 @@ pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::
         BlockOrder::Ranges if threads == 1 => count.max(1),
         // A few pieces per thread, so that the slower threads' work is shared out at the end.
         BlockOrder::Ranges => (count / (threads as i64 * 4)).max(1),
-        // Blocks of one thread wait for nobody who could still come. A few pieces show that there is progress.
+        // The same, and pieces small enough to show that there is progress.
+        BlockOrder::Locked => (count / (threads as i64 * 4).max(64)).max(1),
+        // Blocks of one thread wait for nobody who could still come.
         BlockOrder::Increasing if threads == 1 => (count / 64).max(1),
         BlockOrder::Increasing | BlockOrder::Together => 1,
     };

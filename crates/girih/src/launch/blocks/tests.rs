@@ -71,7 +71,7 @@ unsafe extern "C" fn mark(args: *const u64, ctx: *mut Context, lo: i64, hi: i64)
 
 #[test]
 fn each_block_runs_once_in_every_order() {
-    for order in [BlockOrder::Ranges, BlockOrder::Increasing, BlockOrder::Together] {
+    for order in [BlockOrder::Ranges, BlockOrder::Locked, BlockOrder::Increasing, BlockOrder::Together] {
         for threads in [1, 2, 5] {
             let marks: Vec<AtomicI64> = (0..210).map(|_| AtomicI64::new(0)).collect();
             run(&spec(mark, &[marks.as_ptr() as u64], [7, 6, 5], order, threads), &quiet()).unwrap();
