@@ -23,6 +23,7 @@ mod promote_index;
 pub(super) mod ranges;
 mod reuse_buffers;
 mod simplify;
+mod sink_into_branches;
 mod splice_producers;
 mod uses;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use crate::base::rule::{Log, Rules};
 /// The rules of Loop IR. Fusion and promotion enable each other, so the list runs more than once.
 pub fn rules() -> Rules<Kernel, Assumptions> {
     let list = vec![
+        &sink_into_branches::RULE,
         &splice_producers::RULE,
         &derive_carried::RULE,
         &promote_index::RULE,

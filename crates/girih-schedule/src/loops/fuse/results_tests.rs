@@ -398,3 +398,37 @@ fn a_remainder_that_is_corrected_for_signs_needs_no_correction_where_nothing_is_
     );
     assert_affine(&kernel);
 }
+
+/// A tile that both branches of an `if` make, and `%n` decides which; then `rest`.
+fn after_branches(rest: &str) -> Kernel {
+    let body = load("a", "A", &[8], "i32")
+        + &load("b", "B", &[8], "i32")
+        + "%zero = constant <i32: 0> : tile<i32>
+           %first = cmpi equal %n, %zero, signed : tile<i32> -> tile<i1>
+           %r = if %first -> (tile<8xi32>) { yield %a : tile<8xi32> } else {
+             %sum = addi %a, %b : tile<8xi32>
+             yield %sum : tile<8xi32>
+           }\n"
+        + rest;
+    let text = entry("%A: tile<ptr<i32>>, %B: tile<ptr<i32>>, %C: tile<ptr<i32>>, %n: tile<i32>", &body);
+    for n in [0, 1] {
+        check(&text, [1, 1, 1], &[Buf(I32, 8), Buf(I32, 8), Buf(I32, 8), Int(n)]);
+    }
+    example(&text)
+}
+
+#[test]
+fn what_follows_branches_goes_on_in_them() {
+    // Sums are made where they lie: `B` is read and written in one loop of a branch.
+    let kernel = after_branches(&store("r", "B", &[8], "i32"));
+    assert_eq!(locals(&kernel), ["a"], "{}", print(&kernel, Dialect::Loop));
+    let text = print(&kernel, Dialect::Loop);
+    assert_eq!(text.matches("store B[").count(), 2, "{text}");
+}
+
+#[test]
+fn what_others_read_too_stays_behind_the_branches() {
+    let twice = store("r", "B", &[8], "i32") + &store("r", "C", &[8], "i32");
+    let text = print(&after_branches(&twice), Dialect::Loop);
+    assert_eq!([text.matches("store B[").count(), text.matches("store C[").count()], [1, 1], "{text}");
+}
