@@ -179,7 +179,7 @@ pub fn decide(body: &mut [Stmt], facts: &Facts) {
 pub fn can_be_off(kernel: &Kernel, least: u32, body: &[Stmt]) -> bool {
     let masked = |d: DType| d.bits() >= 8 && d.bytes() >= least.into();
     body.iter().all(|s| match s {
-        Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } => true,
+        Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } | Stmt::Prefetch { .. } => true,
         Stmt::Load { mem, order: Order::Weak, .. } | Stmt::Store { mem, order: Order::Weak, .. } => masked(mem.elem),
         Stmt::Read { buf, .. } | Stmt::Write { buf, .. } => kernel
             .bufs

@@ -13,6 +13,8 @@
 //! whose stages read rows that a table gives, each row asks for its piece of a later step. Legal everywhere: memory that is asked
 //! for need not exist.
 
+pub mod stores;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::line::{LoopRef, replace};

@@ -33,6 +33,18 @@ Panels of several pages are prefetched, too.
 Rows that a table gives, `a[rows[i] + step*32 + k]`, are at no known distance from each other. Where the next step of a serial loop goes
 on in each of them, each row's next piece is prefetched while this one is copied.
 
+A pass through a row whose elements are in the cache asks for the memory that a later pass writes. A processor reads a line before it
+changes it; a pass that only writes would wait for that.
+
+```text
+for k in 0..1024: reduce vector(16)              for k in 0..1024: reduce vector(16)
+  exp[k] = exp(x[r*1024 + k] - largest)            prefetch y[r*1024 + k]
+  sum <- sum + exp[k]                      -->     exp[k] = exp(x[r*1024 + k] - largest)
+for j in 0..1024: free vector(16)                  sum <- sum + exp[k]
+  store y[r*1024 + j] = exp[j] * scale           for j in 0..1024: free vector(16)
+                                                   store y[r*1024 + j] = exp[j] * scale
+```
+
 Knob: `prefetch` (0 turns the rule off).
 
 Refuses pieces shorter than a line of the cache, or so long that the processor follows them by itself; pieces that lie less
@@ -62,6 +74,11 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         }
         true
     });
+    for (early, late) in prefetch::stores::passes(&p.body) {
+        sites.push(late.axis);
+        // The loop that asks stands first in the text.
+        steps.push(Step::PrefetchStores { loops: primitives::names_of(p, &[early, late]) });
+    }
     for axis in sites {
         match ctx.knobs.prefetch {
             true => log.applied(axis_site(p, axis)),
@@ -119,6 +136,36 @@ mod tests {
         // A page, and a loop that keeps nothing in registers.
         assert_eq!(asked(&panel(48)), [""; 0]);
         assert_eq!(asked(&panel(64).replace("reduce", "free").replace(" register(16)", "")), [""; 0]);
+    }
+
+    /// A row that is read for its largest element, folded a second time, and written.
+    fn row(second: &str, stored: &str) -> String {
+        format!(
+            "  local m: f32\n  local s: f32\n  m = -inf\n  for i in 0..1024: reduce vector(16) combine max(m) from -inf x 4\n    \
+             a: f32 = load A[bx*n + i]\n    m0: f32 = m\n    m1: f32 = max(m0, a)\n    m = m1\n  s = 0.0\n  top: f32 = m\n  \
+             for k in 0..1024: reduce vector(16) combine add(s) from -0.0 x 4\n    b: f32 = load {second}\n    d: f32 = b - top\n    \
+             s0: f32 = s\n    s1: f32 = s0 + d\n    s = s1\n  total: f32 = s\n  \
+             for j in 0..1024: free vector(16)\n    store {stored} = total\n"
+        )
+    }
+
+    #[test]
+    fn a_pass_over_known_elements_asks_for_what_the_next_one_writes() {
+        assert_eq!(asked(&row("A[bx*n + k]", "A[bx*n + j + 2048]")), ["prefetch A[bx*n + k + 2048]"]);
+        // Weights of all rows are near, too.
+        assert_eq!(asked(&row("A[k]", "A[bx*n + j + 2048]")).len(), 1);
+        // What reads from memory waits for that already, and addresses must be known.
+        for (second, stored) in [
+            ("A[bx*n + k + 8]", "A[bx*n + j + 2048]"),
+            ("A[bx*n + k]", "A[bx*n + j*2 + 2048]"),
+            ("A[bx*n + k]", "A[bx*n + j + 2048] release"),
+        ] {
+            let row = row(second, stored).replace("] release = total", "] = total release");
+            assert_eq!(asked(&row), [""; 0], "{row}");
+        }
+        // Short rows, and a pass over other elements.
+        assert_eq!(asked(&row("A[bx*n + k]", "A[bx*n + j + 2048]").replace("1024: ", "128: ")), [""; 0]);
+        assert_eq!(asked(&row("A[bx*n + k]", "A[bx*n + j + 2048]").replace("k in 0..1024", "k in 0..512")), [""; 0]);
     }
 
     #[test]
