@@ -1,4 +1,4 @@
-//! What follows an `if` joins the branches that make what it reads.
+//! A loop that follows an `if` joins the branches that make what it reads.
 
 use super::nest::LARGEST;
 use crate::base::launch::Assumptions;

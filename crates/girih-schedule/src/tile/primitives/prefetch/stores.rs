@@ -86,7 +86,7 @@ fn stored(f: &For) -> impl Iterator<Item = &Mem> {
     })
 }
 
-/// The pairs of passes of which the first is to ask for what the second writes.
+/// Pairs of passes: the first one is to ask for what the second writes.
 pub fn passes(body: &[Stmt]) -> Vec<(&For, &For)> {
     let mut found = vec![];
     for (at, s) in body.iter().enumerate() {
