@@ -167,9 +167,10 @@ steps! {
     /// its own; `overlap`: beside the product before.
     "pipeline" Pipeline { at: LoopRef, depth: u32 = number("how many slots there are", 1), roles: bool, overlap: bool }
         => pipeline::apply(kernel, ctx, *at, *depth, *roles, *overlap);
-    /// `prefetch LOOP, LOOP`: Each iteration of the first loop asks for the memory that the second one, behind it in the
-    /// same body, writes in the same iteration.
-    "prefetch" PrefetchStores { loops: Vec<LoopRef> } if |line| line.by.is_empty() => prefetch::stores::apply(kernel, ctx, loops);
+    /// `prefetch LOOP, LOOP`: Each iteration of the first loop asks for memory that the second one, in the same body,
+    /// needs in the same iteration: what it writes if it stands behind, and what it reads in the next block if it
+    /// stands before.
+    "prefetch" PrefetchPass { loops: Vec<LoopRef> } if |line| line.by.is_empty() => prefetch::passes::apply(kernel, ctx, loops);
     /// `prefetch LOOP by N`: Each iteration asks for memory that is read N iterations later, where it lies further
     /// apart than a processor foresees.
     "prefetch" Prefetch { at: LoopRef, ahead: u32 = number("how many iterations ahead it asks", 1) }

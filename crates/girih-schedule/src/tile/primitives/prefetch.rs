@@ -13,7 +13,7 @@
 //! whose stages read rows that a table gives, each row asks for its piece of a later step. Legal everywhere: memory that is asked
 //! for need not exist.
 
-pub mod stores;
+pub mod passes;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -45,6 +45,8 @@ for j in 0..1024: free vector(16)                  sum <- sum + exp[k]
                                                    store y[r*1024 + j] = exp[j] * scale
 ```
 
+A pass that touches no memory, only arrays of its own, asks for what an earlier pass reads in the next block.
+
 Knob: `prefetch` (0 turns the rule off).
 
 Refuses pieces shorter than a line of the cache, or so long that the processor follows them by itself; pieces that lie less
@@ -74,10 +76,10 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         }
         true
     });
-    for (early, late) in prefetch::stores::passes(&p.body) {
-        sites.push(late.axis);
-        // The loop that asks stands first in the text.
-        steps.push(Step::PrefetchStores { loops: primitives::names_of(p, &[early, late]) });
+    for pair in prefetch::passes::passes(p, &p.body) {
+        sites.push(pair[1].axis);
+        let loops = pair.into_iter().flat_map(|f| primitives::names_of(p, &[f])).collect();
+        steps.push(Step::PrefetchPass { loops });
     }
     for axis in sites {
         match ctx.knobs.prefetch {
@@ -166,6 +168,21 @@ mod tests {
         // Short rows, and a pass over other elements.
         assert_eq!(asked(&row("A[bx*n + k]", "A[bx*n + j + 2048]").replace("1024: ", "128: ")), [""; 0]);
         assert_eq!(asked(&row("A[bx*n + k]", "A[bx*n + j + 2048]").replace("k in 0..1024", "k in 0..512")), [""; 0]);
+    }
+
+    #[test]
+    fn a_pass_over_arrays_asks_for_what_the_next_block_reads() {
+        let passes = |index: &str, middle: &str| {
+            format!(
+                "  local x: f32[1024]\n  for i in 0..1024: free vector(16)\n    a: f32 = load A[{index}]\n    x[i] = a\n  \
+                 for k in 0..1024: free vector(16)\n    b: f32 = x[k]\n    c: f32 = b + b\n    {middle}\n"
+            )
+        };
+        assert_eq!(asked(&passes("bx*n + i", "x[k] = c")), ["prefetch A[(bx + 1)*n + k]"]);
+        // The same in each block, elements apart, and a pass with memory of its own.
+        for (index, middle) in [("i", "x[k] = c"), ("bx*n + i*2", "x[k] = c"), ("bx*n + i", "store A[k] = c")] {
+            assert_eq!(asked(&passes(index, middle)), [""; 0], "{index} {middle}");
+        }
     }
 
     #[test]

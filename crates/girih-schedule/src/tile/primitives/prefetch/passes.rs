@@ -1,0 +1,199 @@
+//! `prefetch LOOP, LOOP`: a pass through a row asks for the memory that another one needs.
+//!
+//! ```text
+//! for k in 0..1024: reduce vector(16) ..            for k in 0..1024: reduce vector(16) ..
+//!   e = exp(x[r*1024 + k] - largest)                  prefetch y[r*1024 + k]
+//!   exp[k] = e                              -->       e = exp(x[r*1024 + k] - largest)
+//!   s = s + e                                         ..
+//! for j in 0..1024: free vector(16)                 for j in 0..1024: free vector(16)
+//!   store y[r*1024 + j] = exp[j] * (1/s)              ..
+//! ```
+//!
+//! A later pass needs what it writes: a processor reads a line before it changes it. A pass that only writes waits for that, and the queue
+//! of its stores is full before it comes to the next row. An earlier pass needs, in the next block, what it reads. Legal wherever the
+//! address is known when the first loop runs: memory that is asked for need not exist.
+
+use std::collections::BTreeSet;
+
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::edit::most_trips;
+use crate::tile::heuristics::prefetch::SHORTEST_ROW;
+use crate::tile::lines::LINE;
+use crate::tile::primitives::line::{LoopRef, loop_at, replace};
+use crate::tile::target::Capability;
+
+pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef]) -> Result<(), String> {
+    if !ctx.target.has(Capability::Caches) {
+        return Err(format!("{} has no caches that are asked", ctx.target.name));
+    }
+    let [at, of] = loops[..] else {
+        return Err("it takes two loops: one that asks, and one that needs the memory".into());
+    };
+    let (asking, needing) = (loop_at(kernel, at)?, loop_at(kernel, of)?);
+    let asked = match (between(&kernel.body, asking, needing), between(&kernel.body, needing, asking)) {
+        (Some(passes), _) => written(passes, asking, needing),
+        (_, Some(_)) => read_next(kernel, asking, needing),
+        _ => return Err("the two loops do not stand in one body".into()),
+    };
+    if asked.is_empty() {
+        return Err(
+            "the second loop needs nothing side by side at addresses that are known when the first one runs".into()
+        );
+    }
+    replace(kernel, at, &mut |_, f| {
+        let body = [&asked[..], &f.body].concat();
+        Ok(vec![Stmt::For(Box::new(For { body, ..f.clone() }))])
+    })
+}
+
+/// The statements of a body from one loop to a later one.
+fn between<'a>(body: &'a [Stmt], early: &For, late: &For) -> Option<&'a [Stmt]> {
+    let place = |f: &For| body.iter().position(|s| matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
+    match (place(early), place(late)) {
+        (Some(from), Some(to)) if from < to => Some(&body[from..=to]),
+        _ => body.iter().flat_map(walk::bodies).find_map(|inner| between(inner, early, late)),
+    }
+}
+
+/// A prefetch for each line that an iteration of a later pass writes.
+fn written(passes: &[Stmt], asking: &For, late: &For) -> Vec<Stmt> {
+    let made: BTreeSet<ValId> = walk::refs(passes).vals_defined;
+    let known = |mem: &Mem| !made.contains(&mem.base) && mem.index.vals().iter().all(|v| !made.contains(v));
+    lines(asking, late, stored(late).filter(|mem| known(mem)).cloned())
+}
+
+/// A prefetch for each line that an iteration of an earlier pass reads in the next block.
+fn read_next(kernel: &Kernel, asking: &For, early: &For) -> Vec<Stmt> {
+    let given = |v: ValId| kernel.params.iter().any(|p| p.val == v);
+    let own = |mem: &Mem| {
+        let known = given(mem.base) && mem.index.vals().into_iter().all(given);
+        known && mem.index.any_leaf(&mut |leaf| *leaf == Ix::Block(0))
+    };
+    let next = |mem: &Mem| {
+        let index = mem.index.replace_leaves(&mut |leaf| (*leaf == Ix::Block(0)).then(|| Ix::Block(0) + Ix::Const(1)));
+        Mem { index, ..mem.clone() }
+    };
+    lines(asking, early, loaded(early).filter(|mem| own(mem)).map(next))
+}
+
+/// A prefetch for each line of memory that an iteration of a loop needs; of a vector of iterations where the one that asks has vectors.
+fn lines(asking: &For, needing: &For, needed: impl Iterator<Item = Mem>) -> Vec<Stmt> {
+    let lanes = match asking.place {
+        Place::Vector { lanes } => u64::from(lanes),
+        _ => 1,
+    };
+    let mut asked = vec![];
+    for mem in needed {
+        if mem.index.linear(needing.axis).is_none_or(|(by, _)| !by.is_const(1)) {
+            continue;
+        }
+        let start = mem.index.subst_axes(&mut |a| (a == needing.axis).then_some(Ix::Axis(asking.axis)));
+        let bytes = mem.elem.bytes();
+        for line in 0..(lanes * bytes).div_ceil(LINE) {
+            let index = Ix::add(start.clone(), Ix::Const((line * LINE / bytes) as i64));
+            let ask = Stmt::Prefetch { mem: Mem { index, ..mem.clone() } };
+            if !asked.contains(&ask) {
+                asked.push(ask);
+            }
+        }
+    }
+    asked
+}
+
+/// The memory of whole bytes that a loop's own statements load.
+fn loaded(f: &For) -> impl Iterator<Item = &Mem> {
+    f.body.iter().filter_map(|s| match s {
+        Stmt::Load { mem, order: Order::Weak, .. } if mem.elem.bits() >= 8 => Some(mem),
+        _ => None,
+    })
+}
+
+/// The memory of whole bytes that a loop's own statements store to.
+fn stored(f: &For) -> impl Iterator<Item = &Mem> {
+    f.body.iter().filter_map(|s| match s {
+        Stmt::Store { mem, order: Order::Weak, .. } if mem.elem.bits() >= 8 => Some(mem),
+        _ => None,
+    })
+}
+
+/// Pairs of passes: the first one is to ask for what the second needs.
+pub fn passes<'a>(kernel: &Kernel, body: &'a [Stmt]) -> Vec<[&'a For; 2]> {
+    let mut found: Vec<[&For; 2]> = vec![];
+    let loops: Vec<(usize, &For)> = body.iter().enumerate().filter_map(|(at, s)| Some((at, loop_of(s)?))).collect();
+    for &(at, late) in &loops {
+        if late.kind == LoopKind::Free
+            && long(late, stored(late))
+            && let Some(asking) = asks(&body[..at], late)
+            && !written(between(body, asking, late).unwrap_or(&[]), asking, late).is_empty()
+        {
+            found.push([asking, late]);
+        }
+    }
+    for &(at, early) in &loops {
+        let free = |f: &For| {
+            touches_no_memory(f) && alike(f, early) && !found.iter().any(|[asking, _]| std::ptr::eq(*asking, f))
+        };
+        let asking =
+            loops.iter().rev().map(|(at, f)| (*at, *f)).take_while(|(later, _)| *later > at).find(|(_, f)| free(f));
+        if long(early, loaded(early))
+            && let Some((_, asking)) = asking
+            && !read_next(kernel, asking, early).is_empty()
+        {
+            found.push([asking, early]);
+        }
+    }
+    found.extend(body.iter().flat_map(walk::bodies).flat_map(|inner| passes(kernel, inner)));
+    found
+}
+
+fn loop_of(s: &Stmt) -> Option<&For> {
+    if let Stmt::For(f) = s { Some(f) } else { None }
+}
+
+/// True if loops in vectors go through as many elements, as far as is known.
+fn alike(a: &For, b: &For) -> bool {
+    let vector = |f: &For| matches!(f.place, Place::Vector { .. });
+    vector(a) && vector(b) && a.lo == b.lo && (a.hi == b.hi || most_trips(a) == most_trips(b))
+}
+
+fn touches_no_memory(f: &For) -> bool {
+    !f.body.iter().any(|s| {
+        matches!(s, Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Prefetch { .. }) || !walk::bodies(s).is_empty()
+    })
+}
+
+/// True if a loop in vectors goes through enough memory, in elements as wide as those that it computes with: arithmetic bounds passes over
+/// narrower ones.
+fn long<'a>(f: &For, memory: impl Iterator<Item = &'a Mem>) -> bool {
+    let bytes = memory.map(|mem| mem.elem.bytes()).min();
+    let enough = |bytes: u64| bytes >= 4 && most_trips(f).is_none_or(|trips| trips * bytes >= SHORTEST_ROW);
+    matches!(f.place, Place::Vector { .. }) && bytes.is_some_and(enough)
+}
+
+/// The last pass over the same elements that finds them in the cache, and stores nothing itself. One that reads them from memory has
+/// enough under way.
+fn asks<'a>(before: &'a [Stmt], late: &For) -> Option<&'a For> {
+    let at = before.iter().rposition(|s| loop_of(s).is_some_and(|f| alike(f, late)))?;
+    let asking = loop_of(&before[at])?;
+    let earlier: Vec<&For> = before[..at].iter().filter_map(loop_of).collect();
+    let asks_already = matches!(asking.body.first(), Some(Stmt::Prefetch { .. }));
+    let near = |s: &Stmt| match s {
+        Stmt::Load { mem, .. } => of_all_rows(mem, asking.axis) || earlier.iter().any(|f| loads(f, mem, asking.axis)),
+        Stmt::Store { .. } => false,
+        _ => true,
+    };
+    (!asks_already && !earlier.is_empty() && asking.body.iter().all(near)).then_some(asking)
+}
+
+/// True if each row reads the same, as of weights.
+fn of_all_rows(mem: &Mem, axis: AxisId) -> bool {
+    !mem.index.any_leaf(&mut |leaf| !matches!(leaf, Ix::Const(_)) && *leaf != Ix::Axis(axis))
+}
+
+/// True if a loop loads the same elements, counted by its own axis.
+fn loads(f: &For, mem: &Mem, axis: AxisId) -> bool {
+    let index = mem.index.subst_axes(&mut |a| (a == axis).then_some(Ix::Axis(f.axis)));
+    f.body.iter().any(|s| matches!(s, Stmt::Load { mem: other, .. } if other.base == mem.base && other.index == index))
+}
