@@ -24,8 +24,8 @@ for j: store y[j] = r[j]                 else:
                                            for j: store y[j] = r1[j]
 ```
 
-Refused where a branch fills the buffer by other statements than free loops of its own, where others use the buffer, and where the
-loop is very large.",
+Refused where a branch fills the buffer by other statements than free loops of its own or may be left early, where others use the
+buffer, and where the loop is very large.",
     run,
 };
 
@@ -67,6 +67,9 @@ fn made_in_branches(body: &[Stmt], at: usize) -> Vec<BufId> {
         return vec![];
     };
     if !f.is_free_unplaced() || walk::size(&f.body) > LARGEST || walk::loops(&f.body).any(|f| f.contraction.is_some()) {
+        return vec![];
+    }
+    if [then, els].into_iter().any(|branch| walk::effects(branch).leaves) {
         return vec![];
     }
     let fills = |branch: &[Stmt], buf: BufId| {

@@ -15,11 +15,13 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashSet;
+
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::most_trips;
-use crate::tile::heuristics::prefetch::SHORTEST_ROW;
+use crate::tile::heuristics::prefetch::{MOST_PASSES, SHORTEST_ROW};
 use crate::tile::lines::LINE;
 use crate::tile::primitives::line::{LoopRef, loop_at, replace};
 use crate::tile::target::Capability;
@@ -118,30 +120,31 @@ fn stored(f: &For) -> impl Iterator<Item = &Mem> {
     })
 }
 
+/// A loop, and where it stands in its body.
+type Placed<'a> = (usize, &'a For);
+
 /// Pairs of passes: the first one is to ask for what the second needs.
 pub fn passes<'a>(kernel: &Kernel, body: &'a [Stmt]) -> Vec<[&'a For; 2]> {
     let mut found: Vec<[&For; 2]> = vec![];
-    let loops: Vec<(usize, &For)> = body.iter().enumerate().filter_map(|(at, s)| Some((at, loop_of(s)?))).collect();
-    for &(at, late) in &loops {
+    let loops: Vec<Placed<'a>> = body.iter().enumerate().filter_map(|(at, s)| Some((at, loop_of(s)?))).collect();
+    for (n, &(at, late)) in loops.iter().enumerate() {
         if late.kind == LoopKind::Free
             && long(late, stored(late))
-            && let Some(asking) = asks(&body[..at], late)
-            && !written(between(body, asking, late).unwrap_or(&[]), asking, late).is_empty()
+            && let Some((from, asking)) = asks(&loops[n.saturating_sub(MOST_PASSES)..n], late)
+            && !written(&body[from..=at], asking, late).is_empty()
         {
             found.push([asking, late]);
         }
     }
-    for &(at, early) in &loops {
-        let free = |f: &For| {
-            touches_no_memory(f) && alike(f, early) && !found.iter().any(|[asking, _]| std::ptr::eq(*asking, f))
-        };
-        let asking =
-            loops.iter().rev().map(|(at, f)| (*at, *f)).take_while(|(later, _)| *later > at).find(|(_, f)| free(f));
+    let taken: FxHashSet<*const For> = found.iter().map(|[asking, _]| std::ptr::from_ref(*asking)).collect();
+    for (n, &(_, early)) in loops.iter().enumerate() {
+        let idle = |f: &For| touches_no_memory(f) && alike(f, early) && !taken.contains(&std::ptr::from_ref(f));
+        let later = &loops[n + 1..loops.len().min(n + 1 + MOST_PASSES)];
         if long(early, loaded(early))
-            && let Some((_, asking)) = asking
+            && let Some((_, asking)) = later.iter().rev().find(|(_, f)| idle(f))
             && !read_next(kernel, asking, early).is_empty()
         {
-            found.push([asking, early]);
+            found.push([*asking, early]);
         }
     }
     found.extend(body.iter().flat_map(walk::bodies).flat_map(|inner| passes(kernel, inner)));
@@ -174,17 +177,18 @@ fn long<'a>(f: &For, memory: impl Iterator<Item = &'a Mem>) -> bool {
 
 /// The last pass over the same elements that finds them in the cache, and stores nothing itself. One that reads them from memory has
 /// enough under way.
-fn asks<'a>(before: &'a [Stmt], late: &For) -> Option<&'a For> {
-    let at = before.iter().rposition(|s| loop_of(s).is_some_and(|f| alike(f, late)))?;
-    let asking = loop_of(&before[at])?;
-    let earlier: Vec<&For> = before[..at].iter().filter_map(loop_of).collect();
+fn asks<'a>(before: &[Placed<'a>], late: &For) -> Option<Placed<'a>> {
+    let at = before.iter().rposition(|(_, f)| alike(f, late))?;
+    let (asking, earlier) = (before[at].1, &before[..at]);
     let asks_already = matches!(asking.body.first(), Some(Stmt::Prefetch { .. }));
     let near = |s: &Stmt| match s {
-        Stmt::Load { mem, .. } => of_all_rows(mem, asking.axis) || earlier.iter().any(|f| loads(f, mem, asking.axis)),
+        Stmt::Load { mem, .. } => {
+            of_all_rows(mem, asking.axis) || earlier.iter().any(|(_, f)| loads(f, mem, asking.axis))
+        }
         Stmt::Store { .. } => false,
         _ => true,
     };
-    (!asks_already && !earlier.is_empty() && asking.body.iter().all(near)).then_some(asking)
+    (!asks_already && !earlier.is_empty() && asking.body.iter().all(near)).then_some(before[at])
 }
 
 /// True if each row reads the same, as of weights.
