@@ -38,12 +38,12 @@ use crate::base::rule::{Log, Rules};
 /// The rules of Loop IR. Fusion and promotion enable each other, so the list runs more than once.
 pub fn rules() -> Rules<Kernel, Assumptions> {
     let list = vec![
-        &sink_into_branches::RULE,
         &splice_producers::RULE,
         &derive_carried::RULE,
         &promote_index::RULE,
         &dedup::RULE,
         &coalesce_carried::RULE,
+        &sink_into_branches::RULE,
         &merge_nests::RULE,
         &reuse_buffers::RULE,
         &simplify::RULE,
