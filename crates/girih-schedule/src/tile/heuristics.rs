@@ -298,7 +298,7 @@ heuristics! {
         /// 32768 rows of 300 elements takes 0.68 of the time, one of 8192 rows of 1024 0.77, a softmax of 4096 x 4096 0.84; rows that the
         /// second cache keeps take as long as before.)
         SHORTEST_ROW: u64 = 1024,
-        /// A pass asks for one so many loops away at most.
+        /// Loops between a pass that asks and the one that needs the memory, at most.
         MOST_PASSES: usize = 8,
     }
     rows_in_turn {
