@@ -1,7 +1,7 @@
 //! Products with sums in tensor memory.
 //!
 //! In: the instructions of `tcgen05`, with the descriptors that the emitted source has. Out: the words of tensor memory and the arrays
-//! of threads. The simulator's schedule picks a random moment for each of their changes, and the watch sees every access. The machine decodes
+//! of threads. The simulator applies their changes at random times, and reports every access to the watch. The machine decodes
 //! the types, extents and places of operands from the descriptors, and knows nothing else of them.
 //!
 //! ```text

@@ -47,12 +47,10 @@ fn list(kernel: &mut Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
         let reader = body.remove(at + 1);
         if let Stmt::If { then, els, .. } = &mut body[at] {
             let mut copy = vec![reader.clone()];
-            let mut fresh = Renaming::fresh(kernel, &copy);
-            fresh.apply(&mut copy);
+            Renaming::fresh(kernel, &copy).apply(&mut copy);
             let locals: Vec<Stmt> = own.iter().map(|&buf| Stmt::Local { buf }).collect();
             let mut other = [locals.clone(), std::mem::take(els), copy].concat();
-            fresh = Renaming::fresh(kernel, &locals);
-            fresh.apply(&mut other);
+            Renaming::fresh(kernel, &locals).apply(&mut other);
             *els = other;
             *then = [locals, std::mem::take(then), vec![reader]].concat();
         }

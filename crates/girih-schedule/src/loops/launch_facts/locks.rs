@@ -24,7 +24,7 @@ use crate::loops::ir::{Kernel, Mask, Mem, Opnd, Order, RmwOp, Stmt, ValId};
 use crate::loops::walk;
 use crate::num::eval;
 
-/// Whether blocks of a kernel wait, and for nothing but locks.
+/// Returns true if a kernel's blocks wait for locks, and for nothing else.
 pub(super) fn only(kernel: &Kernel) -> bool {
     let mut found = Found::default();
     if found.body(&kernel.body, false).is_none() || found.takes.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn only(kernel: &Kernel) -> bool {
 #[derive(Default)]
 struct Found<'a> {
     takes: Vec<Take<'a>>,
-    /// What other ordered writes may write, where it is known.
+    /// The values that other ordered writes store; `None` for one that is not a constant.
     writes: Vec<Option<u64>>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Take<'a> {
     }
 }
 
-/// Whether the loop ends in an iteration whose values are known; `None` where they do not decide it.
+/// Returns true if the loop ends in this iteration; `None` if the known values do not decide it.
 fn ends(body: &[Stmt], known: &mut BTreeMap<ValId, u64>, mem: &Mem) -> Option<bool> {
     for stmt in body {
         match stmt {

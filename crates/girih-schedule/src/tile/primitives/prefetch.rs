@@ -67,12 +67,16 @@ impl Piece<'_> {
             let first = self.inner.iter().any(|(axis, _)| *axis == a).then_some(Ix::Const(0));
             if a == axis { Some(Ix::Axis(a) + Ix::Const(ahead.into())) } else { first }
         });
-        let line = |n: u64| {
-            let index = Ix::add(start.clone(), Ix::Const((n * LINE / self.mem.elem.bytes()) as i64));
-            Stmt::Prefetch { mem: Mem { index, ..self.mem.clone() } }
-        };
-        (0..self.bytes.div_ceil(LINE)).map(line).collect()
+        lines(self.mem, &start, self.bytes).collect()
     }
+}
+
+/// A prefetch for each line of `bytes` bytes of memory, from the element `start` on.
+fn lines(mem: &Mem, start: &Ix, bytes: u64) -> impl Iterator<Item = Stmt> {
+    (0..bytes.div_ceil(LINE)).map(move |n| {
+        let index = Ix::add(start.clone(), Ix::Const((n * LINE / mem.elem.bytes()) as i64));
+        Stmt::Prefetch { mem: Mem { index, ..mem.clone() } }
+    })
 }
 
 /// The pieces that a loop reads in each of its iterations and that the processor does not follow. They lie far apart, or in a register

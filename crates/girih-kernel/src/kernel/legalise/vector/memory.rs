@@ -205,8 +205,8 @@ impl Lower<'_> {
         Ok(bounded.then(|| (alike, from, to.unwrap_or(lanes))))
     }
 
-    /// A load of the range of lanes that a mask leaves on: defines `dst` with its substitute, and returns the statements that set it to
-    /// what `load` gives for the lanes from the first to before the last.
+    /// Loads the lanes that a mask leaves on, which must form a range. Defines `dst` as its substitute, and returns the statements that
+    /// overwrite it with what `load` makes of that range, whose end is exclusive.
     fn in_range(
         &mut self,
         dst: l::ValId,

@@ -9,9 +9,9 @@
 //!   store y[r*1024 + j] = exp[j] * (1/s)              ..
 //! ```
 //!
-//! A later pass needs what it writes: a processor reads a line before it changes it. A pass that only writes waits for that, and the queue
-//! of its stores is full before it comes to the next row. An earlier pass needs, in the next block, what it reads. Legal wherever the
-//! address is known when the first loop runs: memory that is asked for need not exist.
+//! A processor reads a line before it changes it, so a pass that only writes stalls once its queue of stores is full. Asking ahead hides
+//! these reads. If the second loop stands before the first, the first asks for what the second reads in the next block. The step is legal
+//! wherever the address is known when the asking loop runs: memory that is asked for need not exist.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,6 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::most_trips;
 use crate::tile::heuristics::prefetch::{MOST_PASSES, SHORTEST_ROW};
-use crate::tile::lines::LINE;
 use crate::tile::primitives::line::{LoopRef, loop_at, replace};
 use crate::tile::target::Capability;
 
@@ -92,10 +91,7 @@ fn lines(asking: &For, needing: &For, needed: impl Iterator<Item = Mem>) -> Vec<
             continue;
         }
         let start = mem.index.subst_axes(&mut |a| (a == needing.axis).then_some(Ix::Axis(asking.axis)));
-        let bytes = mem.elem.bytes();
-        for line in 0..(lanes * bytes).div_ceil(LINE) {
-            let index = Ix::add(start.clone(), Ix::Const((line * LINE / bytes) as i64));
-            let ask = Stmt::Prefetch { mem: Mem { index, ..mem.clone() } };
+        for ask in super::lines(&mem, &start, lanes * mem.elem.bytes()) {
             if !asked.contains(&ask) {
                 asked.push(ask);
             }
