@@ -184,8 +184,9 @@ struct Lower<'a> {
     rounds: Option<blocks::Rounds>,
     /// The blocks of a cluster.
     cluster: Option<blocks::Cluster>,
-    /// The pipeline that continues from one iteration of the block to the next, as it was begun before the first.
-    begun: Option<pipeline::Begun>,
+    /// The pipeline that is begun before its place in the block, by the axis of its loop: it continues from one iteration of the block
+    /// to the next, or a part of the threads fills it.
+    begun: Option<(l::AxisId, pipeline::Begun)>,
     slots: slots::Slots,
     /// Variables of register buffers declared in the current block that have no value yet.
     undeclared: Vec<k::ValId>,

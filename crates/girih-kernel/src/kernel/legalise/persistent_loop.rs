@@ -39,7 +39,7 @@ impl Lower<'_> {
                 true => Ok(Begun::by_a_warp(s.begin_roles(pipeline, depth)?)),
                 false => s.begin(pipeline, depth, overlap),
             })?;
-            self.begun = Some(begun);
+            self.begun = Some((pipeline.axis, begun));
         }
         let hi = self.ix(&f.hi)?;
         let axis = self.axis_of(f.axis);

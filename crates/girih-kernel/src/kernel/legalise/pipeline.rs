@@ -92,9 +92,9 @@ pub(super) fn exists(at: &k::Ix, hi: &k::Ix) -> k::Cond {
 
 impl Lower<'_> {
     pub(super) fn pipelined(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<()> {
-        let begun = match self.begun.clone() {
-            Some(begun) => begun,
-            None => self.begin(f, depth, overlap)?,
+        let begun = match &self.begun {
+            Some((axis, begun)) if *axis == f.axis => begun.clone(),
+            _ => self.begin(f, depth, overlap)?,
         };
         if overlap && let Ok(Overlap::Last(parts)) = Overlap::of(self.src, f) {
             return self.overlapping(f, depth, &begun, &parts);

@@ -198,7 +198,7 @@ impl Lower<'_> {
         self.inner(|s| {
             s.allocate_tensor_memory()?;
             let full = s.begin_roles(pipeline, *depth)?;
-            s.begun = Some(Begun::by_a_warp(full));
+            s.begun = Some((pipeline.axis, Begun::by_a_warp(full)));
             let (full, free) = s.free_of(pipeline, full)?;
             let compute = s.inner(|s| {
                 registers.iter().for_each(|n| s.push(begin(*n, true)));
@@ -267,8 +267,8 @@ impl Lower<'_> {
         let overlap = matches!(goes_on, Some(Overlap::Product)) && self.rounds.is_none();
         let consumers = super::threads::of(&self.src.body, self.out.warp);
         let full = match &self.begun {
-            Some(begun) => begun.full(),
-            None => self.begin_roles(f, depth)?,
+            Some((axis, begun)) if *axis == f.axis => begun.full(),
+            _ => self.begin_roles(f, depth)?,
         };
         let (full, free) = self.free_of(f, full)?;
         let (zero, one, hi) = (k::Ix::Const(0), k::Ix::Const(1), self.ix(&f.hi)?);
