@@ -54,6 +54,19 @@ pub fn bytes(kernel: &Kernel) -> (u64, u64) {
     (of(false), of(true))
 }
 
+/// The same with the slots that pipelines have.
+pub fn bytes_with_slots(kernel: &Kernel) -> (u64, u64) {
+    let (own, behind) = bytes(kernel);
+    let further = |f: &For| match f.place {
+        Place::Pipeline { depth, .. } => {
+            let size: u64 = stages(kernel, f.stages().0).into_iter().map(|b| kernel.bufs[b].bytes()).sum();
+            u64::from(depth.saturating_sub(1)) * size
+        }
+        _ => 0,
+    };
+    (own + walk::loops(&kernel.body).map(further).sum::<u64>(), behind)
+}
+
 /// The bytes of shared memory that a kernel needs with `more` bytes for buffers that are used after the stages.
 pub fn needed(kernel: &Kernel, more: u64) -> u64 {
     let stages: u64 = stages(kernel, &kernel.body).into_iter().map(|b| kernel.bufs[b].bytes()).sum();

@@ -35,7 +35,7 @@ pub fn apply(
         return Err(format!("a pipeline has from 1 to {MOST} slots, not {depth}"));
     }
     let folds = folds_together(kernel);
-    let (held, behind) = reuse::bytes(kernel);
+    let (held, behind) = reuse::bytes_with_slots(kernel);
     let check = &mut |kernel: &Kernel, f: &For| {
         match f.place {
             Place::None => legal(kernel, f, depth)?,

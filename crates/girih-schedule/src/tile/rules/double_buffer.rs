@@ -47,7 +47,7 @@ computes; and stages that do not fit shared memory twice.
 };
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
-    let all = reuse::bytes(p);
+    let mut all = reuse::bytes(p);
     let threads = spread_threads::threads(p, ctx).max(1) as u64;
     let mut steps = vec![];
     primitives::look(p, &mut |at, f| {
@@ -59,16 +59,17 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         let groups = of_groups(p, ctx, f);
         // Blocks that take tiles in turn store one from bytes of its own.
         let alone = groups > 0 && warpgroup::sums(p, f, Place::Matrix) >= MANY_SUMS;
-        let all = if alone && in_turn(p, ctx) { (all.0 + all.1, 0) } else { all };
+        let held = if alone && in_turn(p, ctx) { (all.0 + all.1, 0) } else { all };
         let (blocks, most) = match () {
             _ if groups == 2 => (GROUPED.div_ceil(threads), SLOTS_OF_TWO),
             _ if alone => (1, MOST),
             _ if folds_rows(f) => (BUSY.div_ceil(threads).max(2), MOST),
             _ => (2, MOST),
         };
-        let depth = match depth(p, ctx, f, all, blocks, most) {
+        let depth = match depth(p, ctx, f, held, blocks, most) {
             Ok((depth, size)) => {
                 log.applied(format!("{site}: {depth} slots of {size} bytes"));
+                all.0 += (depth - 1) * size;
                 depth as u32
             }
             Err(why) => {
@@ -173,6 +174,29 @@ mod tests {
         assert!(made.contains(start) && made.contains("        s[t] = a\n    i: i32 = index k\n"), "{made}");
         let (out, _) = apply("double_buffer", &kernel(LOOP), &gpu(&["slots=6"]));
         assert!(text(&out).contains("pipeline(6)"), "{}", text(&out));
+    }
+
+    /// Shared memory has room for the slots of both, or the second loop fills its stage in place.
+    #[test]
+    fn loops_one_after_the_other_have_slots_together() {
+        let large = LOOP.replace("f32[64] shared", "f32[64, 256] shared").replace("s[t]", "s[t, 0]");
+        let large = large.replace("s[63 - u]", "s[63 - u, 0]");
+        let second = "  for l in 0..n: serial
+    stage w: f32[64, 256] shared:
+      for g in 0..64: free thread
+        b: f32 = load A[l*64 + g]
+        w[g, 0] = b
+    for h in 0..64: free thread
+      c: f32 = w[63 - h, 0]
+      d: f32 = sum[h]
+      e: f32 = c + d
+      sum[h] = e
+";
+        let (out, log) = apply("double_buffer", &kernel(&(large + second)), &gpu(&[]));
+        assert_eq!(log.applied, ["loop k: 2 slots of 65536 bytes"]);
+        let why = "two slots of 65536 bytes are more than shared memory has room for".to_string();
+        assert_eq!(log.skipped, [("loop l".to_string(), why)]);
+        assert!(text(&out).contains("for l in 0..n: serial\n"), "{}", text(&out));
     }
 
     #[test]
