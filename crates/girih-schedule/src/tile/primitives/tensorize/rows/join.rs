@@ -6,6 +6,7 @@ use super::{COLS, Part, Rows, parts};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::accumulator::nests;
+use crate::tile::boxes;
 use crate::tile::contraction::{Nest, nest_at};
 use crate::tile::edit::const_trip;
 
@@ -15,6 +16,8 @@ pub(super) struct Joined<'a> {
     rows: &'a mut Rows,
     /// Buffers of a row's own.
     locals: BTreeSet<BufId>,
+    /// Buffers that TMA copies to memory: lanes write what they have of them to shared memory.
+    copied: BTreeSet<BufId>,
     /// Something joined since the last look.
     again: bool,
 }
@@ -22,7 +25,8 @@ pub(super) struct Joined<'a> {
 impl<'a> Joined<'a> {
     /// Adds what joins the nests over the same rows, until nothing does.
     pub(super) fn find(kernel: &'a Kernel, rows: &'a mut Rows) -> Result<(), String> {
-        let mut joined = Joined { kernel, rows, locals: BTreeSet::new(), again: true };
+        let copied = boxes::copied(kernel);
+        let mut joined = Joined { kernel, rows, locals: BTreeSet::new(), copied, again: true };
         while std::mem::take(&mut joined.again) {
             joined.body(&kernel.body)?;
         }
@@ -116,7 +120,7 @@ impl<'a> Joined<'a> {
             Stmt::Write { buf, idx, .. } => (*buf, idx, true),
             _ => return Ok(()),
         };
-        if self.locals.contains(&buf) {
+        if self.locals.contains(&buf) || writes && col.is_some() && self.copied.contains(&buf) {
             return Ok(());
         }
         let joins = match (&idx[..], col) {
