@@ -201,13 +201,13 @@ impl Function {
                 format!("{shared} bytes of dynamic shared memory, and the kernel uses {}", self.kernel.dynamic_shared);
             return Err(Failure::new(codes::ERROR_ILLEGAL_ADDRESS, message).detail("kernel", kernel.name.as_str()));
         }
-        let args = self.arguments(params)?;
+        let args = self.arguments(grid, params)?;
         let launch = Launch { globals: self.globals.clone(), ..Launch::new(grid, args) };
         self.run(&launch)
     }
 
     /// The arguments' values. The tensor maps behind them must be those of the arguments.
-    fn arguments(&self, params: In<In<u8>>) -> Result<Vec<u64>> {
+    fn arguments(&self, grid: [u32; 3], params: In<In<u8>>) -> Result<Vec<u64>> {
         let kernel = &self.kernel.kernel;
         let mut args = Vec::with_capacity(kernel.params.len());
         for (at, param) in kernel.params.iter().enumerate() {
@@ -223,7 +223,7 @@ impl Function {
         }
         for (n, tensor) in kernel.tensors.values().enumerate() {
             let given = Encoded::of(params.at(kernel.params.len() + n)?)?;
-            let want = Numbers::of(kernel, tensor, &args);
+            let want = Numbers::of(kernel, tensor, grid.map(i64::from), &args);
             if given.numbers() != Some(want.clone()) {
                 let message = format!("the tensor map of {} is of {:?}, not of {want:?}", tensor.name, given.numbers());
                 return Err(Failure::value(message).detail("kernel", kernel.name.as_str()));

@@ -73,7 +73,8 @@ fn verified(kernel: &Kernel) -> Verifier<'_> {
     for &p in &kernel.params {
         v.define(p);
     }
-    if kernel.grid.iter().flatten().any(|ix| !v.of_params(ix)) {
+    let of_grid = |ix: &Ix| ix.any_leaf(&mut |leaf| matches!(leaf, Ix::Grid(_)));
+    if kernel.grid.iter().flatten().any(|ix| of_grid(ix) || !v.of_launch(ix)) {
         v.errors.push("the grid does not follow from the parameters".to_string());
     }
     kernel.tensors.values().for_each(|t| v.tensor(t));
@@ -170,9 +171,12 @@ impl Verifier<'_> {
         });
     }
 
-    fn of_params(&self, ix: &Ix) -> bool {
-        !ix.any_leaf(&mut |leaf| !matches!(leaf, Ix::Const(_) | Ix::Val { .. }))
-            && ix.vals().iter().all(|v| self.k.params.contains(v))
+    /// True if the launch knows an expression's value.
+    fn of_launch(&self, ix: &Ix) -> bool {
+        !ix.any_leaf(&mut |leaf| match leaf {
+            Ix::Val { val, .. } => !self.k.params.contains(val),
+            leaf => !matches!(leaf, Ix::Const(_) | Ix::Grid(_)),
+        })
     }
 
     /// TMA can copy the tensor.
@@ -188,8 +192,10 @@ impl Verifier<'_> {
         });
         let is_param = self.k.params.contains(&t.base) && self.ty(t.base) == Ty { elem: Elem::Ptr(t.elem), lanes: 1 };
         self.expect(is_param, || format!("the tensor `{name}` is not of a parameter that is an address of {}", t.elem));
-        let of_params = t.dims.iter().chain(&t.strides).all(|ix| self.of_params(ix));
-        self.expect(of_params, || format!("the extents of the tensor `{name}` do not follow from the parameters"));
+        let of_launch = t.dims.iter().chain(&t.strides).all(|ix| self.of_launch(ix));
+        self.expect(of_launch, || {
+            format!("the extents of the tensor `{name}` do not follow from the parameters and the grid")
+        });
         self.expect(t.extents.iter().all(|n| (1..=256).contains(n)), || {
             format!("the box of the tensor `{name}` is {:?}; an extent is 1 to 256", t.extents)
         });

@@ -422,6 +422,15 @@ impl Kernel {
         facts
     }
 
+    /// Adds facts that the launch tests. Models' launches test none: what their kernels need is known.
+    pub fn require(&mut self, facts: impl IntoIterator<Item = Obligation>) {
+        for fact in facts {
+            if !self.open && !self.obligations.contains(&fact) {
+                self.obligations.push(fact);
+            }
+        }
+    }
+
     /// The type of an operand; `None` of a value that does not exist.
     pub fn opnd_ty(&self, opnd: &Opnd) -> Option<Ty> {
         match opnd {

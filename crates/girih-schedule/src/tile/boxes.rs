@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A dimension of the tensor is one of the slab, or one along which the slab has one element (a batch). How far it goes is
-//! what the load's mask says; where there is none, as far as the surrounding loops do. TMA writes zeros past the end, as
-//! the mask does.
+//! what the load's mask says; where there is none, as far as the surrounding loops and the grid do. TMA writes zeros past the
+//! end, as the mask does.
 //!
 //! A slab whose rows are split is several boxes, which lie one behind the other:
 //!
@@ -21,8 +21,8 @@
 //!   b_s[h, k, j] = v
 //! ```
 //!
-//! Invariants: dimensions are outermost first; the elements of the last one lie side by side; extents and strides are
-//! over the parameters; the copy written out by [`BoxCopy::body`] has a mask for each dimension, and is the same box again.
+//! Invariants: dimensions are outermost first; the elements of the last one lie side by side; extents are over the parameters and
+//! the grid, strides over the parameters; the copy written out by [`BoxCopy::body`] has a mask for each dimension, and is the same box again.
 
 use std::collections::BTreeSet;
 
@@ -156,7 +156,8 @@ impl BoxCopy {
         else {
             return one;
         };
-        let count = const_trip(outer).filter(|n| kernel.bufs[written.buf].shape.first() == Some(n));
+        let parts = |n: &u64| *n <= MOST_BOXES && kernel.bufs[written.buf].shape.first() == Some(n);
+        let count = const_trip(outer).filter(parts);
         let Some(count) = count.filter(|_| *first == Ix::Axis(outer.axis)) else { return one };
         let mut facts = facts.clone();
         facts.set_axis(outer.axis, &outer.lo, &outer.hi);
@@ -208,7 +209,7 @@ impl BoxCopy {
             return Err("where it begins is not a place in a tensor".to_string());
         }
         let dims = parts.iter().map(|p| {
-            let (from, extent) = p.bounds.as_ref().ok_or("how far the array goes is not known")?;
+            let (from, extent) = p.bounds.as_ref().ok_or(UNKNOWN)?;
             let own = p.own.as_ref().and_then(|(at, digits)| Some((*at, digits.first()?.0)));
             let (extent, mut stride) = (ix(extent)?, ix(&p.stride)?);
             // Nothing steps along a dimension of one element: its stride may be what TMA takes.
@@ -281,6 +282,15 @@ impl BoxCopy {
         (!outer.iter().all(within)).then(|| "its rows overlap".to_string())
     }
 
+    /// The facts that the launch must test: TMA takes no other tensors.
+    pub fn obligations(&self) -> Vec<Obligation> {
+        let within = |ix: &Ix, hi| Obligation { ix: ix.clone(), axes: vec![], lo: 1, hi };
+        let extents = self.dims.iter().map(|d| within(&d.extent, MOST_EXTENT));
+        let most = MOST_STRIDE / self.elem.bytes().max(1) as i64;
+        let strides = self.dims.iter().rev().skip(1).map(|d| within(&d.stride, most));
+        extents.chain(strides).filter(|o| o.ix.as_const().is_none()).collect()
+    }
+
     /// The copy with its rows split into parts of `part` elements; each part is a box.
     pub fn split(self, kernel: &mut Kernel, part: u64) -> BoxCopy {
         let Some((last, outer)) = self.dims.split_last() else { return self };
@@ -334,7 +344,12 @@ impl BoxCopy {
 pub const UNIT: u64 = 16;
 /// The place of a box in shared memory is a multiple of this many bytes.
 const ALIGN: u64 = 128;
+const MOST_EXTENT: i64 = 1 << 32;
+/// A stride has fewer bytes than 2^40.
+const MOST_STRIDE: i64 = (1 << 40) - 1;
 const MOST_DIMS: usize = 5;
+/// The most boxes of a stage, as one thread begins them all: the taps of a window of 7 by 7.
+const MOST_BOXES: u64 = 49;
 const MOST_ELEMENTS: u64 = 256;
 
 /// A copy whose dimensions get bounds.
@@ -416,7 +431,11 @@ impl Bounded<'_> {
             return Err(MORE.to_string());
         }
         let (from, end) = left.partition(|factors| factors.iter().any(varies));
-        let extent = Poly::constant(0).minus(&end);
+        // The grid limits blocks: `by < gy`.
+        let mut limit = Poly::constant(0);
+        limit.terms =
+            from.terms.iter().filter(|(factors, by)| *by < 0 && !factors.iter().any(moves)).cloned().collect();
+        let (from, extent) = (from.minus(&limit), Poly::constant(0).minus(&end.plus(&limit)));
         let known = |ix: &Ix| !ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if !self.is_param(*val)));
         if !from.terms.iter().chain(&extent.terms).flat_map(|(factors, _)| factors).all(known) {
             return Err("its mask depends on a value that the kernel computes".to_string());
@@ -470,31 +489,123 @@ impl Bounded<'_> {
                 self.further(Poly::constant(apart), from, Poly::constant(last + 1));
             }
         }
-        let mut open: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].bounds.is_none()).collect();
-        open.sort_by_key(|at| stride(&self.parts[*at]).map(|n| -n));
-        for at in open {
-            let by = stride(&self.parts[at]).filter(|n| *n > 0).ok_or("how far the array goes is not known")?;
+        // Strides that the launch knows take the terms that they are factors of. The rest of these terms are batches.
+        let open = |parts: &[Part], is_const: bool| -> Vec<usize> {
+            let of = |p: &Part| p.bounds.is_none() && stride(p).is_some() == is_const;
+            (0..parts.len()).filter(|at| of(&parts[*at])).collect()
+        };
+        for at in open(&self.parts, false) {
+            let (from, rest) = self.rest.split_by_factor(&ix(&self.parts[at].stride)?);
+            self.bound(at, from, rest)?;
+        }
+        while let Some((stride, from)) = self.batch() {
+            let extent = self.end(&from)?;
+            self.further(stride, from, extent);
+        }
+        let mut known = open(&self.parts, true);
+        known.sort_by_key(|at| stride(&self.parts[*at]).map(|n| -n));
+        for at in known {
+            let by = stride(&self.parts[at]).filter(|n| *n > 0).ok_or(UNKNOWN)?;
             let (from, rest) = self.rest.split(by);
-            let extent = self.last(&from)? + i128::from(self.parts[at].count);
-            self.rest = rest;
-            self.parts[at].bounds = Some((from, Poly::constant(extent)));
+            self.bound(at, from, rest)?;
         }
         Ok(())
+    }
+
+    /// A dimension without a mask, whose boxes begin at `from`; `rest` is what is left of the place in memory.
+    fn bound(&mut self, at: usize, from: Poly, rest: Poly) -> Result<(), String> {
+        let extent = self.end(&from)?.plus(&Poly::constant(i128::from(self.parts[at].count) - 1));
+        // TMA takes no extent of 0, where no iteration copies anything.
+        let extent = match extent.range(self.facts).lo {
+            1.. => extent,
+            _ => Poly::expanded(&Ix::max(ix(&extent)?, Ix::Const(1))),
+        };
+        (self.rest, self.parts[at].bounds) = (rest, Some((from, extent)));
+        Ok(())
+    }
+
+    /// A dimension of the place along which the slab has one element, and whose stride the launch knows: the stride, and the element.
+    fn batch(&self) -> Option<(Poly, Poly)> {
+        let given = |f: &Ix| matches!(f, Ix::Val { val, .. } if self.is_param(*val));
+        let split = |factors: &[Ix]| -> (Vec<Ix>, Vec<Ix>) { factors.iter().cloned().partition(given) };
+        let is_batch = |(factors, _): &(Vec<Ix>, i128)| {
+            let (stride, from) = split(factors);
+            !stride.is_empty() && from.iter().any(varies)
+        };
+        let (own, _) = split(&self.rest.terms.iter().find(|term| is_batch(term))?.0);
+        let terms = self.rest.terms.iter().filter(|(factors, _)| split(factors).0 == own);
+        let from: Vec<(Vec<Ix>, i128)> = terms.map(|(factors, by)| (split(factors).1, *by)).collect();
+        let apart = from.iter().fold(0, |apart, (_, by)| gcd(apart, *by));
+        let stride = own.iter().map(Poly::expanded).fold(Poly::constant(apart), |all, f| all.times(&f));
+        let mut place = Poly::constant(0);
+        for (factors, by) in &from {
+            let product = factors.iter().map(Poly::expanded);
+            place = place.plus(&product.fold(Poly::constant(by / apart), |all, f| all.times(&f)));
+        }
+        Some((stride, place))
     }
 
     /// The greatest value of an expression that is never negative.
     fn last(&self, from: &Poly) -> Result<i128, String> {
         let range = from.range(self.facts);
-        match range.lo >= 0 && range.hi < 1 << 32 {
-            true => Ok(range.hi),
-            false => Err("how far the array goes is not known".to_string()),
+        if range.lo >= 0 && range.hi < 1 << 32 { Ok(range.hi) } else { Err(UNKNOWN.to_string()) }
+    }
+
+    /// One more than the greatest value of an expression that is never negative: a number or, where the grid or a parameter limits it,
+    /// what the launch knows.
+    fn end(&self, from: &Poly) -> Result<Poly, String> {
+        let of_grid =
+            from.terms.iter().flat_map(|(factors, _)| factors).any(|f| f.any_leaf(&mut |l| matches!(l, Ix::Block(_))));
+        match self.last(from) {
+            Ok(last) if !of_grid => Ok(Poly::constant(last + 1)),
+            _ if from.range(self.facts).lo < 0 => Err(UNKNOWN.to_string()),
+            _ => {
+                let end = from.to_ix().and_then(|from| end(&from, self.facts, &|val| self.is_param(val)));
+                end.map(|end| Poly::expanded(&end)).ok_or_else(|| UNKNOWN.to_string())
+            }
         }
     }
 }
 
+const UNKNOWN: &str = "how far the array goes is not known";
+
+/// An expression over parameters and the grid that is greater than every value of `ix`, whose parts are never negative.
+fn end(ix: &Ix, facts: &Facts, is_param: &dyn Fn(ValId) -> bool) -> Option<Ix> {
+    let one = Ix::Const(1);
+    let last = |ix: &Ix| Some(Ix::sub(end(ix, facts, is_param)?, Ix::Const(1)));
+    let given = |ix: &Ix| ix.vals().into_iter().all(is_param) && !varies(ix);
+    let last = match ix {
+        Ix::Const(n) => Ix::Const(*n),
+        Ix::Val { val, .. } if is_param(*val) => ix.clone(),
+        Ix::Block(d) => return Some(Ix::Grid(*d)),
+        Ix::Axis(axis) => match facts.ends.get(axis) {
+            Some(end) => Ix::sub(last(end)?, one.clone()),
+            None => Ix::Const(i64::try_from(facts.axes.get(axis)?.hi).ok()?),
+        },
+        Ix::Add(a, b) => Ix::add(last(a)?, last(b)?),
+        Ix::Mul(a, b) => Ix::mul(last(a)?, last(b)?),
+        Ix::Sub(a, b) if facts.range(b).lo >= 0 => last(a)?,
+        Ix::FloorDiv(a, b) if given(b) => Ix::floor_div(last(a)?, (**b).clone()),
+        Ix::Mod(_, b) => Ix::sub(last(b)?, one.clone()),
+        Ix::Min(a, b) => last(a).into_iter().chain(last(b)).reduce(Ix::min)?,
+        Ix::Max(a, b) => Ix::max(last(a)?, last(b)?),
+        _ => return None,
+    };
+    Some(Ix::add(last, one))
+}
+
 /// True if an expression depends on more than the parameters.
 fn varies(ix: &Ix) -> bool {
-    ix.any_leaf(&mut |l| matches!(l, Ix::Axis(_) | Ix::Block(_) | Ix::Grid(_) | Ix::Thread))
+    moves(ix) || ix.any_leaf(&mut |l| matches!(l, Ix::Grid(_)))
+}
+
+/// True if an expression differs from block to block, or from one turn of a loop to the next.
+fn moves(ix: &Ix) -> bool {
+    ix.any_leaf(&mut |l| matches!(l, Ix::Axis(_) | Ix::Block(_) | Ix::Thread))
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    if b == 0 { a.abs() } else { gcd(b, a % b) }
 }
 
 /// The buffers that are filled by copies of boxes.

@@ -124,7 +124,7 @@ impl Entry {
     /// The functions that test the versions' obligations.
     pub fn tests(&self) -> String {
         let all = self.versions.iter().enumerate();
-        all.map(|(at, version)| obligations::function(self.first + at, &version.lowered.loops)).collect()
+        all.map(|(at, version)| obligations::function(self.first + at, &version.lowered.tile)).collect()
     }
 
     /// Sets `args`, the arguments as 64 bits each, and `chosen`, the number of the kernel that runs, for the grid in `blocks`.

@@ -46,8 +46,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The numbers of a kernel's tensor for given arguments.
-    pub fn of(kernel: &Kernel, tensor: &Tensor, args: &[u64]) -> Numbers {
+    /// The numbers of a kernel's tensor for a grid and given arguments.
+    pub fn of(kernel: &Kernel, tensor: &Tensor, grid: [i64; 3], args: &[u64]) -> Numbers {
         let position = |val: ValId| kernel.params.iter().position(|p| *p == val);
         let of = |val: ValId| position(val).and_then(|at| args.get(at)).copied().unwrap_or(0);
         let leaf = |ix: &Ix| match ix {
@@ -59,6 +59,7 @@ impl Numbers {
                 }
                 _ => of(*val) as i64,
             },
+            Ix::Grid(d) => grid.get(usize::from(*d)).copied().unwrap_or(1),
             _ => 0,
         };
         let bytes = tensor.elem.bytes() as i64;

@@ -133,8 +133,11 @@ pub fn start(loaded: &Loaded, lowered: &Lowered, grid: [i64; 3], args: &[u64], s
     let driver = loaded.device.driver;
     let kernel = &lowered.kernel;
     let [x, y, z] = grid.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    let maps: Vec<TensorMap> =
-        kernel.tensors.values().map(|t| Numbers::of(kernel, t, args).encoded(driver)).collect::<super::Result<_>>()?;
+    let maps: Vec<TensorMap> = kernel
+        .tensors
+        .values()
+        .map(|t| Numbers::of(kernel, t, grid, args).encoded(driver))
+        .collect::<super::Result<_>>()?;
     let mut params: Vec<*const c_void> = args.iter().map(|a| std::ptr::from_ref(a).cast()).collect();
     params.extend(maps.iter().map(|m| std::ptr::from_ref(m).cast::<c_void>()));
     // SAFETY: the function takes these parameters, and each is at least as long as it reads; addresses were checked, or the

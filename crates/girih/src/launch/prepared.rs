@@ -212,7 +212,7 @@ impl<'a> Prepared<'a> {
     fn choose(&self, overlap: bool) -> Result<Arc<Version>> {
         let no_alias = !overlap;
         let fast = self.kernel.version(Assumptions { no_alias, ..FAST })?;
-        if launch_facts::holds(&fast.lowered.loops, &self.launch()) {
+        if launch_facts::holds(&fast.lowered.tile, &self.launch()) {
             return Ok(fast);
         }
         self.kernel.version(Assumptions { no_wrap: false, no_alias })

@@ -105,6 +105,7 @@ fn by_tma(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId]) -> Result<(), Stri
         return Err(format!("no serial loop fills {} by loads and stores", kernel.bufs[*buf].name));
     }
     for (buf, copy) in copies {
+        kernel.require(copy.obligations());
         let mut new = Some(copy.body(kernel));
         walk::visit_mut(&mut kernel.body, &mut |s| {
             if let Stmt::Stage { buf: b, filled, body } = s

@@ -97,12 +97,13 @@ mod tests {
         assert_eq!(refusals("swizzle", &long, &gpu(&[])), ["s: its rows have 256 bytes; 32, 64 and 128 are swizzled"]);
         // Each row is a box of its own, of the same elements.
         let same = READ.replace("A[i*256 + (k*32 + j)] where i < 64 and k*32", "A[k*32 + j] where k*32");
+        let same = same.replace("f32[64,", "f32[32,").replace("0..64", "0..32");
         assert_eq!(
             refusals("swizzle", &same, &gpu(&[])),
             ["s: boxes of 128 bytes with a swizzle do not follow each other"]
         );
         // Nor are such boxes cut into narrower ones.
-        let long = same.replace("[64, 32]", "[64, 64]").replace("0..32", "0..64").replace("k*32", "k*64");
+        let long = same.replace("[32, 32]", "[32, 64]").replace("j in 0..32", "j in 0..64").replace("k*32", "k*64");
         assert_eq!(refusals("split_inner_for_swizzle", &long, &gpu(&[])), ["s: each of its rows is a box already"]);
     }
 }

@@ -25,7 +25,7 @@ for kt in 0..112: serial                         for kt in 0..112: serial
 ```
 
 The meaning of the stage stays written out; its masks are the extents of the tensor, past which TMA writes zeros. A dimension
-without a mask goes as far as the loops do.
+without a mask goes as far as the loops and the grid do. The launch tests that strides are positive.
 
 Knob: `tma` (0 turns the rule off).
 
@@ -169,13 +169,45 @@ mod tests {
         );
     }
 
+    /// The launch knows the grid, the strides, and how long the loop is.
+    #[test]
+    fn dimensions_without_masks_go_as_far_as_the_grid_and_the_launch() {
+        let given = copied("m: i32, s: i32 div 4", "n: i32, h: i32, s: i32 div 4, z: i32 div 8")
+            .replace("k in 0..8", "k in 0..n");
+        let of = |from: &str| {
+            let place = "(bx*64 + i)*256 + k*32 + (g*4 + v)]";
+            assert!(given.contains(place));
+            load(&given.replace(place, from))
+        };
+        let part = "k*32 + (g*4 + v)]";
+        assert_eq!(
+            of(&format!("by*z + (bx*64 + i)*s + {part}")),
+            "A[by*z + (bx*64 + i)*s + (k*32 + g)] where by < gy and bx*64 + i < gx*64 and k*32 + g < max(n*32, 1) else 0.0"
+        );
+        // A batch of heads, rows that have an end.
+        assert_eq!(
+            of(&format!("by//h*z + by%h*(s*8) + (bx*64 + i)*s + {part} where bx*64 + i < n else 0.0")),
+            "A[by%h*(s*8) + by//h*z + (bx*64 + i)*s + (k*32 + g)] where by%h < h and by//h < (gy - 1)//h + 1 \
+             and bx*64 + i < n and k*32 + g < max(n*32, 1) else 0.0"
+        );
+        // The launch tests what TMA demands.
+        let out = text(&apply("tma_copy", &kernel(&given.replace("(bx*64 + i)*256", "(bx*64 + i)*s")), &gpu(&[])).0);
+        for needed in ["require 1 <= s <= 274877906943", "require 1 <= gx*64 <= 4294967296"] {
+            assert!(out.contains(needed), "{needed} is not in\n{out}");
+        }
+        for from in [format!("h*z + (bx*64 + i)*s + {part}"), format!("(bx - 1)*z + (bx*64 + i)*s + {part}")] {
+            let slab = given.replace("(bx*64 + i)*256 + k*32 + (g*4 + v)]", &from);
+            assert_eq!(refusals("tma_copy", &slab, &gpu(&[])), ["s1: how far the array goes is not known"], "{from}");
+        }
+    }
+
     #[test]
     fn what_is_no_box_is_refused() {
         let all = "k*32 + (g*4 + v)]";
         let two = "k*32 + (g*4 + v)] where bx*64 + i < m and";
         for (from, to, why) in [
             ("s1[i, g*4 + v] = a", "s1[63 - i, g*4 + v] = a", "it does not fill the buffer in order"),
-            (all, "k*32 + (g*4 + v)] where k*32 + g*4 < 200 else 0.0", "how far the array goes is not known"),
+            (all, "(k - 1)*32 + (g*4 + v)]", "how far the array goes is not known"),
             (all, &format!("{two} k*32 + g*4 < 200 else 1.0"), "masked elements are something else than 0"),
             (all, &format!("{two} g*4 - i < 200 else 0.0"), "its mask is more than the ends of its dimensions"),
             (all, &format!("{two} bx*64 + i < 9 else 0.0"), "its mask is more than the ends of its dimensions"),

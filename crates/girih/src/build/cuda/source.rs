@@ -86,9 +86,10 @@ impl<'a> Source<'a> {
     /// The function that writes the tensor maps of a launch.
     fn describe(&self) -> Result<String> {
         let mut out =
-            "\nstatic CUresult girih_describe(int n, const uint64_t *args, CUtensorMap *maps) {\n".to_string();
-        out +=
-            "  CUresult result = CUDA_SUCCESS;\n  int bad = 0;\n  (void)args, (void)maps, (void)bad;\n  switch (n) {\n";
+            "\nstatic CUresult girih_describe(int n, const int64_t *grid, const uint64_t *args, CUtensorMap *maps) {\n"
+                .to_string();
+        out += "  CUresult result = CUDA_SUCCESS;\n  int bad = 0;\n  (void)grid, (void)args, (void)maps, (void)bad;\n";
+        out += "  switch (n) {\n";
         for (n, kernel) in self.kernels.iter().enumerate().filter(|(_, k)| !k.tensors.is_empty()) {
             out += &format!("  case {n}:\n");
             for (at, tensor) in kernel.tensors.values().enumerate() {
@@ -121,6 +122,7 @@ fn described(kernel: &Kernel, tensor: &Tensor) -> String {
     let base = kernel.vals.get(tensor.base).map_or("?", |v| v.name.as_str());
     let leaf = |ix: &Ix| match ix {
         Ix::Val { val, .. } => kernel.vals.get(*val).map(|v| v.name.to_string()),
+        Ix::Grid(d) => Some(format!("grid[{d}]")),
         _ => None,
     };
     let list = |all: &[Ix]| {
@@ -149,6 +151,7 @@ fn encoded(kernel: &Kernel, tensor: &Tensor, at: usize) -> Result<String> {
             matches!(ty.elem, Elem::Num(d) if d.is_int() && d.bits() >= 8)
                 .then(|| format!("({sign}int{}_t)args[{at}]", ty.elem.held().bits()))
         }
+        Ix::Grid(d) => Some(format!("grid[{d}]")),
         _ => None,
     };
     let wrong = || bug("a tensor map does not follow from the arguments");

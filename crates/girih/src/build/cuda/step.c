@@ -11,7 +11,7 @@ GIRIH_HELPER CUresult girih_step(const girih_kernels *kernels, CUstream stream, 
   void *params[GIRIH_MOST_PARAMS];
   for (unsigned i = 0; i < count; i++) params[i] = (void *)(args + i);
   for (unsigned i = 0; i < kernel->maps; i++) params[count + i] = maps + i;
-  CUresult result = girih_describe(n, args, maps);
+  CUresult result = girih_describe(n, grid, args, maps);
   if (result) return result;
   return cuLaunchKernel(kernels->at[n], (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2], kernel->threads, 1, 1,
                         kernel->shared, stream, params, 0);

@@ -137,6 +137,7 @@ impl<'a> Results<'a> {
             return Err(why);
         }
         copy.can_swizzle(swizzle)?;
+        kernel.require(copy.obligations());
         out.extend(copy.body(kernel));
         if let Some(Stmt::For(f)) = out.last_mut() {
             f.place = Place::TmaStore;
