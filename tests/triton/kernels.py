@@ -329,3 +329,30 @@ def counted(x, out, n, N: tl.constexpr, BINS: tl.constexpr):
 def chosen(x, places, out, N: tl.constexpr, M: tl.constexpr):
     i = tl.arange(0, M)
     tl.store(out + i, tl.gather(tl.load(x + tl.arange(0, N)), tl.load(places + i), 0))
+
+
+@triton.jit
+def strided_attention(
+    Q, K, V, out, scale, q_head, q_row, k_head, k_row, v_head, v_row, o_head, o_row, tokens,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr,
+):  # fmt: skip
+    """Heads and rows lie as far apart as the launch says; the last rows and keys are masked off."""
+    start, head = tl.program_id(0), tl.program_id(1)
+    rows, d = start * BM + tl.arange(0, BM), tl.arange(0, D)
+    q = tl.load(Q + head * q_head + rows[:, None] * q_row + d[None, :], mask=rows[:, None] < tokens, other=0.0)
+    most, total = tl.full([BM], float("-inf"), tl.float32), tl.zeros([BM], tl.float32)
+    acc = tl.zeros([BM, D], tl.float32)
+    for first in range(0, (start + 1) * BM if CAUSAL else tokens, BN):
+        keys = first + tl.arange(0, BN)
+        k = tl.load(K + head * k_head + keys[None, :] * k_row + d[:, None], mask=keys[None, :] < tokens, other=0.0)
+        seen = keys[None, :] < tokens
+        if CAUSAL:
+            seen = seen & (rows[:, None] >= keys[None, :])
+        scores = tl.where(seen, tl.dot(q, k) * scale, float("-inf"))
+        new = tl.maximum(most, tl.max(scores, 1))
+        p, kept = tl.exp(scores - new[:, None]), tl.exp(most - new)
+        total, acc, most = total * kept + tl.sum(p, 1), acc * kept[:, None], new
+        v = tl.load(V + head * v_head + keys[:, None] * v_row + d[None, :], mask=keys[:, None] < tokens, other=0.0)
+        acc = tl.dot(p.to(v.dtype), v, acc)
+    to = out + head * o_head + rows[:, None] * o_row + d[None, :]
+    tl.store(to, (acc / total[:, None]).to(out.dtype.element_ty), mask=rows[:, None] < tokens)

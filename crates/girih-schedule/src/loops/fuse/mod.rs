@@ -14,6 +14,7 @@ mod coalesce_carried;
 mod dedup;
 mod derive_carried;
 mod differing;
+mod drop_wraps;
 #[cfg(test)]
 pub(super) mod harness;
 mod merge_nests;
@@ -40,6 +41,7 @@ pub fn rules() -> Rules<Kernel, Assumptions> {
     let list = vec![
         &splice_producers::RULE,
         &derive_carried::RULE,
+        &drop_wraps::RULE,
         &promote_index::RULE,
         &dedup::RULE,
         &coalesce_carried::RULE,

@@ -40,12 +40,28 @@ other terms go on along it, `row + k`, so that neighbours are seen.",
 };
 
 fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
+    let (out, _) = promoted(kernel, assume, true);
+    if out.body == kernel.body {
+        return None;
+    }
+    log.applied(format!("index arithmetic, {} obligations", out.obligations.len()));
+    Some(out)
+}
+
+/// The kernel as the rule leaves it, but for reads of the first of a run: it has the same statements in the same places. And what is
+/// known of its values.
+pub(super) fn forms(kernel: &Kernel, assume: &Assumptions) -> (Kernel, Forms) {
+    promoted(kernel, assume, false)
+}
+
+/// `runs`: an element of a buffer that holds runs is found from the first of its run.
+fn promoted(kernel: &Kernel, assume: &Assumptions, runs: bool) -> (Kernel, Forms) {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
-    let before = body.clone();
     let mut p = Promote {
         no_wrap: assume.no_wrap,
-        forms: BTreeMap::new(),
+        runs,
+        forms: Forms::default(),
         axes: Vec::new(),
         varying: BTreeSet::new(),
         differing: Differing::default(),
@@ -58,15 +74,37 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
         kernel,
     };
     p.list(&mut body);
-    let Promote { duties, mut kernel, .. } = p;
-    let changed = body != before;
+    let Promote { duties, mut kernel, forms, .. } = p;
     kernel.body = body;
     kernel.obligations.extend(duties.new);
-    if !changed {
-        return None;
+    (kernel, forms)
+}
+
+/// The known forms of a kernel's values.
+#[derive(Default)]
+pub(super) struct Forms(BTreeMap<ValId, Form>);
+
+impl Forms {
+    /// The expression of an integer.
+    pub fn int(&self, o: Opnd) -> Option<Ix> {
+        match o {
+            Opnd::Const { dtype, bits } if dtype.is_int() => Some(Ix::Const(sign_extend(dtype, bits))),
+            Opnd::Const { .. } => None,
+            Opnd::Val(val) => match self.0.get(&val) {
+                Some(Form::Int(ix)) => Some(ix.clone()),
+                _ => Some(Ix::val(val)),
+            },
+        }
     }
-    log.applied(format!("index arithmetic, {} obligations", kernel.obligations.len()));
-    Some(kernel)
+
+    /// The condition that a truth value is, if it is one.
+    pub fn cond(&self, o: Opnd) -> Option<Cond> {
+        let Opnd::Val(val) = o else { return None };
+        match self.0.get(&val) {
+            Some(Form::Cond(Mask { conds, vals })) if vals.is_empty() && conds.len() == 1 => conds.first().cloned(),
+            _ => None,
+        }
+    }
 }
 
 /// The known form of a value.
@@ -81,7 +119,8 @@ enum Form {
 
 struct Promote {
     no_wrap: bool,
-    forms: BTreeMap<ValId, Form>,
+    runs: bool,
+    forms: Forms,
     /// Enclosing loops: axis, bounds, least and greatest value.
     axes: Vec<(AxisId, Ix, Ix, Range)>,
     /// Values that free and reduce loops compute anew for every element, and that are not index expressions.
@@ -230,24 +269,17 @@ impl Promote {
 
     /// The value of an integer operand as an index expression.
     fn int(&self, o: Opnd) -> Option<Ix> {
-        match o {
-            Opnd::Const { dtype, bits } if dtype.is_int() => Some(Ix::Const(sign_extend(dtype, bits))),
-            Opnd::Const { .. } => None,
-            Opnd::Val(val) => {
-                self.dtype(val)?;
-                match self.forms.get(&val) {
-                    Some(Form::Int(ix)) => Some(ix.clone()),
-                    _ => Some(Ix::val(val)),
-                }
-            }
+        if let Opnd::Val(val) = o {
+            self.dtype(val)?;
         }
+        self.forms.int(o)
     }
 
     fn cond(&self, o: Opnd) -> Option<Mask> {
         match o {
             Opnd::Const { bits: 0, .. } => Some(Mask { conds: vec![super::nest::never()], vals: vec![] }),
             Opnd::Const { .. } => Some(Mask::default()),
-            Opnd::Val(v) => match self.forms.get(&v) {
+            Opnd::Val(v) => match self.forms.0.get(&v) {
                 Some(Form::Cond(m)) => Some(m.clone()),
                 _ => None,
             },
@@ -286,7 +318,7 @@ impl Promote {
 
     fn mem(&mut self, mem: &mut Mem) {
         mem.index = self.ix(&mem.index);
-        if let Some(Form::Ptr(base, at)) = self.forms.get(&mem.base)
+        if let Some(Form::Ptr(base, at)) = self.forms.0.get(&mem.base)
             && *base != mem.base
         {
             let (base, index) = (*base, Ix::add(at.clone(), mem.index.clone()));
@@ -390,6 +422,7 @@ impl Promote {
     fn in_run(&mut self, dst: ValId, buf: BufId, idx: &[Ix], before: &[Stmt]) -> Option<(Option<Stmt>, Form)> {
         let bare = |ix: &Ix| if let Ix::Axis(a) = ix { Some(*a) } else { None };
         let axis = idx.iter().find_map(bare).filter(|a| self.differing.along(*a) && self.addressed.contains(&dst))?;
+        self.runs.then_some(())?;
         let run = self.contents.run(dst, axis, &self.kernel.facts())?;
         let place = Ix::modulo(Ix::Axis(axis), Ix::Const(run));
         let to_first = |a| (a == axis).then(|| Ix::mul(Ix::floor_div(Ix::Axis(axis), Ix::Const(run)), Ix::Const(run)));
@@ -432,7 +465,7 @@ impl Promote {
     fn know(&mut self, v: ValId, form: Option<Form>) {
         match form {
             Some(f) => {
-                self.forms.insert(v, f);
+                self.forms.0.insert(v, f);
             }
             None if self.differing.any() => {
                 self.varying.insert(v);
@@ -475,7 +508,7 @@ impl Promote {
         match op {
             S::Copy => match first {
                 Opnd::Val(v) if matches!(self.kernel.vals[v].ty, Ty::Ptr(_)) => {
-                    Some(self.forms.get(&v).cloned().unwrap_or(Form::Ptr(v, Ix::Const(0))))
+                    Some(self.forms.0.get(&v).cloned().unwrap_or(Form::Ptr(v, Ix::Const(0))))
                 }
                 o => match self.cond(o) {
                     Some(m) if self.kernel.vals[dst].ty == Ty::Num(DType::I1) => Some(Form::Cond(m)),
@@ -605,7 +638,7 @@ impl Promote {
             }
             S::PtrAdd => {
                 let Opnd::Val(p) = first else { return None };
-                let (base, at) = match self.forms.get(&p) {
+                let (base, at) = match self.forms.0.get(&p) {
                     Some(Form::Ptr(b, at)) => (*b, at.clone()),
                     _ => (p, Ix::Const(0)),
                 };

@@ -1,0 +1,108 @@
+"""Products and attention as people write them in Triton: which units of a GPU compute and copy, and that the simulator gets the numbers."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import kernels
+import numpy as np
+import pytest
+import triton
+from girih.bench import tutorials
+from girih.tune import command
+
+torch = pytest.importorskip("torch")
+
+HERE = pathlib.Path(__file__).parent
+MATMUL = (
+    pathlib.Path(tutorials.__file__),
+    "grouped_matmul",
+    '*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, i32:16, 1, {b}, i32:16, 1, BM=128, BN=128, BK=64, GROUP=8, ACTIVATION="leaky"',
+)
+HEADS = (
+    pathlib.Path(tutorials.__file__),
+    "attention",
+    "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, fp32, i32:16, D={d}, BM=128, BN=64, CAUSAL={causal}",
+)
+STRIDED = (
+    HERE / "kernels.py",
+    "strided_attention",
+    f"{'*fp16:16, ' * 4}fp32, {'i32:16, ' * 9}D={{d}}, BM=128, BN=64, CAUSAL={{causal}}",
+)
+BY_TMA, GROUPS, ROLES = " by tma", " as warpgroup", " roles overlap"
+
+
+@pytest.mark.parametrize(
+    "kernel, values, target, lines",
+    [
+        # Rows that wrap around are read as they are: boxes of an array.
+        (MATMUL, {"b": "i32:16, 1"}, "sm_90a", {"fill": BY_TMA, "stage_write": BY_TMA, "tensorize": GROUPS}),
+        (MATMUL, {"b": "1, i32:16"}, "sm_90a", {"fill": BY_TMA, "stage_write": BY_TMA, "tensorize": GROUPS}),
+        (MATMUL, {"b": "i32:16, 1"}, "sm_100a", {"fill": BY_TMA, "tensorize": " as tcgen05", "pipeline": ROLES}),
+        (MATMUL, {"b": "i32:16, 1"}, "sm_80", {"fill": " by async"}),
+        (HEADS, {"d": 64, "causal": 0}, "sm_90a", {"fill": BY_TMA, "tensorize": GROUPS, "pipeline": ROLES}),
+        (HEADS, {"d": 128, "causal": 1}, "sm_90a", {"fill": BY_TMA, "tensorize": GROUPS, "pipeline": ROLES}),
+        (HEADS, {"d": 128, "causal": 1}, "sm_80", {"fill": " by async"}),
+        (STRIDED, {"d": 64, "causal": 1}, "sm_90a", {"fill": BY_TMA, "tensorize": GROUPS, "pipeline": ROLES}),
+        (STRIDED, {"d": 128, "causal": 0}, "sm_90a", {"fill": BY_TMA, "tensorize": GROUPS, "pipeline": ROLES}),
+    ],
+)
+def test_units(kernel, values, target, lines):
+    script, name, signature = kernel
+    given = [f"{script}:{name}", "--signature", signature.format(**values), "--target", target, "--ir", "schedule"]
+    environment = {**os.environ, "GIRIH_PYTHON": sys.executable}
+    ran = subprocess.run([command(), "compile", *given], capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    steps = [line.split("#")[0] for line in ran.stdout.splitlines()]
+    for word, unit in lines.items():
+        assert any(s.strip().startswith(word) and unit in s for s in steps), f"{word} .. {unit} is not in\n{ran.stdout}"
+
+
+@pytest.fixture(params=["sm_90a", "sm_100a"])
+def simulated(request, monkeypatch):
+    monkeypatch.setenv("GIRIH_DEVICE", "sim")
+    monkeypatch.setenv("GIRIH_TARGET", request.param)
+    for kernel in (tutorials.grouped_matmul, kernels.strided_attention):
+        kernel.device_caches.clear()
+    yield request.param
+    for kernel in (tutorials.grouped_matmul, kernels.strided_attention):
+        kernel.device_caches.clear()
+
+
+def random(*shape, seed=0, dtype=torch.float16):
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
+
+
+def close(found, expected, within):
+    torch.testing.assert_close(found.double(), expected.double(), rtol=within, atol=within)
+
+
+@pytest.mark.parametrize("m, n, k, blocks", [(144, 272, 80, (128, 128, 64)), (33, 48, 32, (64, 64, 32)), (1, 16, 16, (128, 64, 64))])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_products_of_sizes_that_blocks_do_not_divide(simulated, m, n, k, blocks, dtype):
+    bm, bn, bk = blocks
+    # Rows behind the end are not numbers: whoever reads them shows it.
+    a, b = (random(*shape, seed=s, dtype=dtype) for s, shape in enumerate([(m + 200, k), (k + 200, n)]))
+    a[m:], b[k:] = torch.nan, torch.nan
+    a, b, c = a[:m], b[:k], torch.full((m, n), 7, dtype=dtype)
+    tutorials.grouped_matmul[(triton.cdiv(m, bm) * triton.cdiv(n, bn),)](
+        a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), BM=bm, BN=bn, BK=bk, GROUP=2, ACTIVATION=""
+    )
+    close(c, a.double() @ b.double(), 2e-2 if dtype == torch.float16 else 1e-1)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("tokens, d, bm", [(160, 64, 64), (80, 32, 128)])
+def test_attention_of_heads_apart(simulated, tokens, d, bm, shared, causal):
+    """`shared`: all heads have the same keys, 0 elements apart, which no copy of boxes takes."""
+    heads = 2
+    q = random(heads, tokens, d)
+    k, v = (random(1 if shared else heads, tokens, d, seed=s).expand(heads, tokens, d) for s in (1, 2))
+    out = torch.empty_like(q)
+    strides = [n for x in (q, k, v, out) for n in x.stride()[:2]]
+    kernels.strided_attention[(triton.cdiv(tokens, bm), heads)](
+        q, k, v, out, 0.5, *strides, tokens, D=d, BM=bm, BN=32, CAUSAL=causal
+    )
+    close(out, torch.nn.functional.scaled_dot_product_attention(*(x.double() for x in (q, k, v)), is_causal=causal, scale=0.5), 1e-2)
