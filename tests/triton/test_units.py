@@ -30,6 +30,11 @@ STRIDED = (
     "strided_attention",
     f"{'*fp16:16, ' * 4}fp32, {'i32:16, ' * 9}D={{d}}, BM=128, BN=64, CAUSAL={{causal}}",
 )
+TILES = (
+    HERE / "kernels.py",
+    "tile_by_tile",
+    "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, PROGRAMS=132, BM=128, BN=128, BK=64",
+)
 BY_TMA, GROUPS, ROLES = " by tma", " as warpgroup", " roles overlap"
 
 
@@ -45,6 +50,9 @@ BY_TMA, GROUPS, ROLES = " by tma", " as warpgroup", " roles overlap"
         (HEADS, {"d": 128, "causal": 1}, "sm_90a", {"fill": BY_TMA, "tensorize": GROUPS, "pipeline": ROLES}),
         (HEADS, {"d": 128, "causal": 1}, "sm_80", {"fill": " by async"}),
         (STRIDED, {"d": 64, "causal": 1}, "sm_90a", {"fill": BY_TMA, "tensorize": GROUPS, "pipeline": ROLES}),
+        # The warp that copies goes on with the next tile.
+        (TILES, {}, "sm_90a", {"fill": BY_TMA, "stage_write": BY_TMA, "tensorize": GROUPS, "pipeline": ROLES}),
+        (TILES, {}, "sm_100a", {"fill": BY_TMA, "stage_write": BY_TMA, "tensorize": " as tcgen05", "pipeline": ROLES}),
         (STRIDED, {"d": 128, "causal": 0}, "sm_90a", {"fill": BY_TMA, "tensorize": GROUPS, "pipeline": ROLES}),
     ],
 )
@@ -63,10 +71,11 @@ def test_units(kernel, values, target, lines):
 def simulated(request, monkeypatch):
     monkeypatch.setenv("GIRIH_DEVICE", "sim")
     monkeypatch.setenv("GIRIH_TARGET", request.param)
-    for kernel in (tutorials.grouped_matmul, kernels.strided_attention):
+    every = (tutorials.grouped_matmul, kernels.strided_attention, kernels.tile_by_tile)
+    for kernel in every:
         kernel.device_caches.clear()
     yield request.param
-    for kernel in (tutorials.grouped_matmul, kernels.strided_attention):
+    for kernel in every:
         kernel.device_caches.clear()
 
 
@@ -90,6 +99,18 @@ def test_products_of_sizes_that_blocks_do_not_divide(simulated, m, n, k, blocks,
         a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), BM=bm, BN=bn, BK=bk, GROUP=2, ACTIVATION=""
     )
     close(c, a.double() @ b.double(), 2e-2 if dtype == torch.float16 else 1e-1)
+
+
+@pytest.mark.parametrize("programs", [1, 3, 8])
+@pytest.mark.parametrize("m, n, k, blocks", [(160, 144, 80, (64, 64, 32)), (160, 144, 16, (64, 64, 64)), (300, 272, 208, (128, 128, 64))])
+def test_products_tile_by_tile(simulated, m, n, k, blocks, programs, monkeypatch):
+    """Sums of fewer and of more steps than there are slots, and more programs than tiles."""
+    monkeypatch.setenv("GIRIH_SCHEDULES", "2")
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8))
+    a, b, c = random(m, k), random(n, k, seed=1), torch.full((m, n), 7, dtype=torch.float16)
+    bm, bn, bk = blocks
+    kernels.tile_by_tile[(programs,)](a, b, c, m, n, k, PROGRAMS=programs, BM=bm, BN=bn, BK=bk)
+    close(c, a.double() @ b.double().T, 2e-2)
 
 
 @pytest.mark.parametrize("causal", [False, True])

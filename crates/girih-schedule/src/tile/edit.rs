@@ -357,19 +357,21 @@ fn rewrite_body(
     out
 }
 
-/// The statements inside of the loops over blocks, or all statements if no such loop stands there.
+/// The statements inside of the loops over blocks and tiles, or all statements if no such loop stands there.
 pub fn block_bodies(body: &[Stmt]) -> Vec<&[Stmt]> {
-    let inner: Vec<&[Stmt]> = body.iter().filter_map(over_blocks).map(|f| &f.body[..]).collect();
+    let tiles = over_tiles(body).into_iter();
+    let inner: Vec<&[Stmt]> = body.iter().filter_map(over_blocks).chain(tiles).map(|f| &f.body[..]).collect();
     if inner.is_empty() { vec![body] } else { inner.into_iter().flat_map(block_bodies).collect() }
 }
 
 /// The same, to be changed.
 pub fn block_bodies_mut(body: &mut Vec<Stmt>) -> Vec<&mut Vec<Stmt>> {
-    if !body.iter().any(|s| over_blocks(s).is_some()) {
+    let tiles = over_tiles(body).map(|f| f.axis);
+    if tiles.is_none() && !body.iter().any(|s| over_blocks(s).is_some()) {
         return vec![body];
     }
     let inner = body.iter_mut().filter_map(|s| match s {
-        Stmt::For(f) if matches!(f.place, Place::Block { .. }) => Some(&mut f.body),
+        Stmt::For(f) if matches!(f.place, Place::Block { .. }) || Some(f.axis) == tiles => Some(&mut f.body),
         _ => None,
     });
     inner.flat_map(block_bodies_mut).collect()
@@ -383,11 +385,28 @@ pub fn over_blocks(s: &Stmt) -> Option<&For> {
     }
 }
 
-/// The statements of [`block_bodies`], each with what is known of the axes of the loops over blocks around them.
+/// The loop over tiles that a block takes in turn, as the program says: all that a block does but for values, around one loop that runs
+/// in order, such as one over the terms of a product.
+///
+/// ```text
+/// for t in 0..tiles: serial
+///   for k in 0..n: serial ...
+///   store ..
+/// ```
+pub fn over_tiles(body: &[Stmt]) -> Option<&For> {
+    let mut others = body.iter().filter(|s| !is_pure(s));
+    let (Some(Stmt::For(f)), None) = (others.next(), others.next()) else { return None };
+    let serial = |s: &&Stmt| matches!(s, Stmt::For(f) if f.kind == LoopKind::Serial);
+    let in_turn = f.kind == LoopKind::Serial && f.place == Place::None && f.counts_from_zero();
+    let one = f.body.iter().filter(serial).count() == 1 && !f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
+    (in_turn && one && !walk::effects(&f.body).leaves).then_some(f)
+}
+
+/// The statements of [`block_bodies`], each with what is known of the axes of the loops over blocks and tiles around them.
 pub fn blocks(kernel: &Kernel) -> Vec<(Facts, &[Stmt])> {
     fn within<'a>(body: &'a [Stmt], facts: Facts, out: &mut Vec<(Facts, &'a [Stmt])>) {
         let before = out.len();
-        for f in body.iter().filter_map(over_blocks) {
+        for f in body.iter().filter_map(over_blocks).chain(over_tiles(body)) {
             let mut facts = facts.clone();
             facts.set_axis(f.axis, &f.lo, &f.hi);
             within(&f.body, facts, out);

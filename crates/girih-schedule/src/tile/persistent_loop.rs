@@ -21,11 +21,11 @@ pub struct GoesOn<'a> {
 impl<'a> GoesOn<'a> {
     /// `None` where a block has no pipeline.
     pub fn of(body: &'a [Stmt]) -> Result<Option<GoesOn<'a>>, &'static str> {
-        let count = walk::stmts(body).filter(|s| pipeline(s).is_some()).count();
+        let count = walk::stmts(body).filter(|s| GoesOn::pipeline(s).is_some()).count();
         if count == 0 {
             return Ok(None);
         }
-        let Some(found) = body.iter().find_map(pipeline).filter(|_| count == 1) else {
+        let Some(found) = body.iter().find_map(GoesOn::pipeline).filter(|_| count == 1) else {
             return Err("its blocks have several pipelines, or one in another loop");
         };
         if walk::effects(body).leaves {
@@ -50,14 +50,15 @@ impl<'a> GoesOn<'a> {
         }
         Ok(Some(found))
     }
-}
 
-fn pipeline(s: &Stmt) -> Option<GoesOn<'_>> {
-    match s {
-        Stmt::For(f) => match f.place {
-            Place::Pipeline { depth, roles, .. } => Some(GoesOn { pipeline: f, depth, roles }),
+    /// The pipeline that a statement is.
+    pub fn pipeline(s: &'a Stmt) -> Option<GoesOn<'a>> {
+        match s {
+            Stmt::For(f) => match f.place {
+                Place::Pipeline { depth, roles, .. } => Some(GoesOn { pipeline: f, depth, roles }),
+                _ => None,
+            },
             _ => None,
-        },
-        _ => None,
+        }
     }
 }

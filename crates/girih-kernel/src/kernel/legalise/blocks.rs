@@ -17,7 +17,7 @@
 //!                                                          i = first + within%rows    j = within//rows
 //! ```
 //! Where there are fewer blocks than iterations, each block has a loop over the iterations that it takes in turn, in
-//! [`super::rounds`].
+//! [`super::persistent_loop`]. So it has where a program says so itself.
 
 use crate::base::id::Id;
 use crate::index::{Cmp, Cond, Mask};
@@ -25,6 +25,7 @@ use crate::loops::ir::*;
 use crate::loops::{cluster_block, walk};
 use crate::num::DType;
 use crate::tile::edit;
+use crate::tile::persistent_loop::GoesOn;
 
 /// The kernel of one block.
 pub(super) struct Bound {
@@ -81,6 +82,9 @@ pub(super) struct Rounds {
     pub count: Ix,
     /// The statements at the start of the loop's body that compute the position of an iteration.
     pub numbers: Vec<Stmt>,
+    /// The first generations of an iteration are filled in the one before. Otherwise each iteration begins with filling them, as it may
+    /// have fewer.
+    pub ahead: bool,
 }
 
 /// A loop over blocks.
@@ -101,6 +105,7 @@ pub(super) fn bind(kernel: &Kernel) -> Result<Bound, String> {
     let mut out =
         Bound { kernel: kernel.clone(), grid: None, numbers: vec![], rounds: None, cluster: None, int: false };
     if !kernel.open {
+        out.rounds = tiles(&kernel.body);
         return Ok(out);
     }
     out.kernel.open = false;
@@ -124,6 +129,18 @@ pub(super) fn bind(kernel: &Kernel) -> Result<Bound, String> {
     out.kernel.body.extend(body);
     out.grid = Some(grid);
     Ok(out)
+}
+
+/// The loop over tiles that a program's block takes in turn, where TMA fills the pipeline in it.
+fn tiles(body: &[Stmt]) -> Option<Rounds> {
+    let f = edit::over_tiles(body)?;
+    let by_tma = |s: &Stmt| matches!(s, Stmt::For(p) if p.stages().0.iter().any(|s| s.filled(Filled::Tma)));
+    let rounds = || Rounds { axis: f.axis, count: f.hi.clone(), numbers: vec![], ahead: goes_on(&f.body) };
+    f.body.iter().any(by_tma).then(rounds)
+}
+
+fn goes_on(body: &[Stmt]) -> bool {
+    matches!(GoesOn::of(body), Ok(Some(_)))
 }
 
 impl Bound {
@@ -235,7 +252,7 @@ impl Bound {
         };
         let whole = numbers.iter().cloned().chain(body).collect();
         let each = edit::loop_with(axis, count.clone(), whole, |f| f.kind = LoopKind::Serial);
-        self.rounds = Some(Rounds { axis, count, numbers });
+        self.rounds = Some(Rounds { axis, count, numbers, ahead: true });
         Part { grid: [Ix::min(takers, all), Ix::Const(1), Ix::Const(1)], body: vec![each] }
     }
 

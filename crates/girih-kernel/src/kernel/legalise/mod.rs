@@ -114,8 +114,8 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
                 "every thread of a block {what}; the loops around it are not spread over the threads (`policy spread_threads`)"
             ));
         }
-        let rounds = rounds.as_ref().map(|r| r.axis);
-        let goes = sync::Goes { rounds, apart: apart.is_some() };
+        let ahead = rounds.as_ref().is_some_and(|r| r.ahead);
+        let goes = sync::Goes { rounds: rounds.as_ref().map(|r| r.axis), ahead, apart: apart.is_some() };
         lower.barriers = sync::barriers(&bound, kernel.open, goes, &lower.slots.met, options.warp);
     }
     (lower.numbers, lower.rounds) = (numbers.into_iter().collect(), rounds);

@@ -20,6 +20,9 @@
 //! the rules of a pipeline's iterations also hold from one round to the next: the barrier of an iteration says that all
 //! threads are done with the generation of the iteration before, in whichever round that was. A warp that fills for the
 //! others does so round by round, and is ahead of them by the number of generations.
+//!
+//! A program's own loop over tiles is such a loop, too. Where its pipeline may have fewer iterations than generations, each round
+//! fills the first ones itself.
 
 use super::pipeline::Begun;
 use super::{Lower, Res};
@@ -31,13 +34,18 @@ use crate::tile::persistent_loop::GoesOn;
 impl Lower<'_> {
     /// The loop over the iterations that a block takes in turn.
     pub(super) fn rounds_of_block(&mut self, f: &l::For) -> Res<()> {
+        let ahead = self.rounds.as_ref().is_some_and(|r| r.ahead);
         let refused = |why| format!("blocks cannot take iterations of {} in turn: {why}", self.src.name);
-        let found = GoesOn::of(&f.body).map_err(refused)?;
+        let found = match ahead {
+            true => GoesOn::of(&f.body).map_err(refused)?,
+            false => f.body.iter().find_map(GoesOn::pipeline),
+        };
         if let Some(GoesOn { pipeline, depth, roles }) = found.filter(|_| self.begun.is_none()) {
             let overlap = matches!(pipeline.place, l::Place::Pipeline { overlap: true, .. });
             let begun = self.in_round(Some(k::Ix::Const(0)), |s| match roles {
                 true => Ok(Begun::by_a_warp(s.begin_roles(pipeline, depth)?)),
-                false => s.begin(pipeline, depth, overlap),
+                false if ahead => s.begin(pipeline, depth, overlap),
+                false => s.declared(pipeline, depth, overlap),
             })?;
             self.begun = Some((pipeline.axis, begun));
         }
@@ -70,7 +78,8 @@ impl Lower<'_> {
 
     /// The next round, and the conditions under which it exists; `None` where a block has one iteration.
     pub(super) fn next_round(&mut self) -> Res<Option<(k::Ix, Vec<k::Cond>)>> {
-        let Some((axis, count)) = self.rounds.as_ref().map(|r| (r.axis, r.count.clone())) else { return Ok(None) };
+        let rounds = self.rounds.as_ref().filter(|r| r.ahead);
+        let Some((axis, count)) = rounds.map(|r| (r.axis, r.count.clone())) else { return Ok(None) };
         let next = self.ix(&l::Ix::add(l::Ix::Axis(axis), l::Ix::Const(1)))?;
         let rhs = self.ix(&count)?;
         Ok(Some((next.clone(), vec![k::Cond { lhs: next, cmp: k::Cmp::Lt, rhs }])))

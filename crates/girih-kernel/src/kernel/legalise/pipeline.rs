@@ -27,7 +27,7 @@
 //! iteration.
 //!
 //! In a block that takes several iterations of a nest in turn, the pipeline continues from one of them to the next:
-//! [`super::rounds`].
+//! [`super::persistent_loop`].
 
 use super::tensor::Full;
 use super::wgmma::Flight;
@@ -71,13 +71,15 @@ pub(super) struct Begun {
     /// Iterations that are filled ahead.
     ahead: i64,
     hi: k::Ix,
+    /// Its first generations are being filled.
+    started: bool,
 }
 
 impl Begun {
     /// A pipeline that a warp fills: nothing is filled before it.
     pub fn by_a_warp(full: Option<Full>) -> Begun {
         let fills = Fills { threads: false, copies: false, full };
-        Begun { fills, once: None, ahead: 0, hi: k::Ix::Const(0) }
+        Begun { fills, once: None, ahead: 0, hi: k::Ix::Const(0), started: true }
     }
 
     pub fn full(&self) -> Option<Full> {
@@ -94,8 +96,11 @@ impl Lower<'_> {
     pub(super) fn pipelined(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<()> {
         let begun = match &self.begun {
             Some((axis, begun)) if *axis == f.axis => begun.clone(),
-            _ => self.begin(f, depth, overlap)?,
+            _ => self.declared(f, depth, overlap)?,
         };
+        if !begun.started {
+            self.start(f, &begun)?;
+        }
         if overlap && let Ok(Overlap::Last(parts)) = Overlap::of(self.src, f) {
             return self.overlapping(f, depth, &begun, &parts);
         }
@@ -158,6 +163,13 @@ impl Lower<'_> {
 
     /// Declares the buffers that a pipeline fills, and fills its first generations.
     pub(super) fn begin(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<Begun> {
+        let begun = self.declared(f, depth, overlap)?;
+        self.start(f, &begun)?;
+        Ok(Begun { started: true, ..begun })
+    }
+
+    /// Declares the buffers that a pipeline fills.
+    pub(super) fn declared(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<Begun> {
         let (stages, _) = f.stages();
         let filled = |how: l::Filled| stages.iter().any(|s| s.filled(how));
         let least = if filled(l::Filled::Tma) { 1 } else { 2 };
@@ -180,8 +192,13 @@ impl Lower<'_> {
         // All generations are filled before the first iteration and none again; or a product in flight reads its
         // generation one iteration later.
         let again = i64::from(depth) - if overlap { 2 } else { 1 };
-        let ahead = once.unwrap_or(again);
+        Ok(Begun { fills, once, ahead: once.unwrap_or(again), hi, started: false })
+    }
 
+    /// Fills the first generations of a pipeline.
+    fn start(&mut self, f: &l::For, begun: &Begun) -> Res<()> {
+        let Begun { fills, ahead, hi, .. } = begun.clone();
+        let (stages, _) = f.stages();
         let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
         // All the first iterations exist if the loop is known to be that long.
         let all = hi.as_const().is_some_and(|n| n >= ahead);
@@ -199,7 +216,7 @@ impl Lower<'_> {
             })?;
             self.push(k::Stmt::For { axis: first, lo: zero, hi: k::Ix::Const(ahead), step: one, unroll: 0, body });
         }
-        Ok(Begun { fills, once, ahead, hi })
+        Ok(())
     }
 
     fn iterations(&mut self, f: &l::For, depth: u32, begun: &Begun, overlap: bool) -> Res<()> {
@@ -220,7 +237,7 @@ impl Lower<'_> {
 
     /// Waits for the generation of an iteration, and fills another.
     fn begin_iteration(&mut self, f: &l::For, depth: u32, begun: &Begun, here: &k::Ix) -> Res<()> {
-        let Begun { fills, once, ahead, hi } = begun.clone();
+        let Begun { fills, once, ahead, hi, .. } = begun.clone();
         let (stages, _) = f.stages();
         let again = once.is_none();
         if depth == 1 && again {

@@ -58,6 +58,8 @@ impl Since {
 pub(super) struct Goes {
     /// The axis of the loop over the iterations that a block takes in turn, through which a pipeline goes on.
     pub rounds: Option<AxisId>,
+    /// Its first generations are filled in the iteration before.
+    pub ahead: bool,
     /// The threads that fill a pipeline do nothing else.
     pub apart: bool,
 }
@@ -134,7 +136,9 @@ impl Sync<'_> {
                     Stmt::For(p) if matches!(p.place, Place::Pipeline { roles: false, .. }) => Some(p.stages().0),
                     _ => None,
                 });
-                stages.for_each(|stages| self.filled(s, stages, since));
+                if self.goes.ahead {
+                    stages.for_each(|stages| self.filled(s, stages, since));
+                }
                 self.repeated(s, &f.body, since);
             }
             // Such a loop runs once in a block, or not at all in blocks without an iteration.
@@ -218,7 +222,9 @@ impl Sync<'_> {
         let (stages, rest) = f.stages();
         let at = std::ptr::from_ref(s);
         let fill = self.effects_of(stages);
-        if self.goes.rounds.is_none() {
+        // A warp that goes on with the next tile waits until its generations have been read.
+        let by_a_warp = matches!(f.place, Place::Pipeline { roles: true, .. }) && self.goes.rounds.is_some();
+        if !self.goes.ahead && !by_a_warp {
             self.filled(s, stages, since);
         }
         if let Place::Pipeline { depth, roles, .. } = f.place

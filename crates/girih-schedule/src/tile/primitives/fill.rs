@@ -9,6 +9,8 @@
 //! is 0. `tma`: one thread begins the copy of a box of a tensor; legal in a loop that counts from 0, where nothing was stored to global
 //! memory before, and the copy is such a box (`tile/boxes.rs`).
 
+use std::collections::BTreeSet;
+
 use super::part::{Part, Reader, Says, Writer};
 use crate::index::Facts;
 use crate::loops::ir::*;
@@ -52,31 +54,33 @@ pub struct Boxed<'a> {
 }
 
 /// The stages that TMA might fill.
-pub fn boxes(kernel: &Kernel) -> Vec<Boxed<'_>> {
+pub fn boxes<'a>(kernel: &'a Kernel, ctx: &Context) -> Vec<Boxed<'a>> {
     let mut out = vec![];
     for (facts, body) in edit::blocks(kernel) {
-        in_block(kernel, body, facts, &mut out);
+        in_block(kernel, ctx, body, facts, &mut out);
     }
     out
 }
 
-fn in_block<'a>(kernel: &Kernel, body: &'a [Stmt], mut facts: Facts, out: &mut Vec<Boxed<'a>>) {
-    let mut stored = false;
-    for s in body {
-        stored |= stores(std::slice::from_ref(s));
+fn in_block<'a>(kernel: &Kernel, ctx: &Context, body: &'a [Stmt], mut facts: Facts, out: &mut Vec<Boxed<'a>>) {
+    // The results of one tile are stored before the operands of the next are copied.
+    let tiles = edit::over_tiles(&kernel.body).is_some();
+    for (at, s) in body.iter().enumerate() {
         let Stmt::For(f) = s else { continue };
         if f.kind != LoopKind::Serial || f.place != Place::None {
             continue;
         }
+        let before = walk::effects(if tiles { body } else { &body[..=at] });
         facts.set_axis(f.axis, &f.lo, &f.hi);
         for (at, s) in f.body.iter().enumerate() {
             let Stmt::Stage { buf, filled: Filled::Copied, body } = s else { continue };
             let copy = match () {
                 _ if !f.counts_from_zero() => Err("its loop does not count from 0 in steps of 1".to_string()),
-                _ if stored => Err("the kernel stores to global memory before".to_string()),
+                _ if before.atomic || before.ordered || !tiles && !before.stores.is_empty() => Err(STORES.to_string()),
                 _ if kernel.bufs[*buf].space != Space::Shared => Err("it is not in shared memory".to_string()),
                 _ => BoxCopy::of(kernel, &facts, body).and_then(|copy| match copy.refused(kernel) {
                     Some(why) => Err(why),
+                    None if !apart(kernel, ctx, &before.stores, copy.base) => Err(STORES.to_string()),
                     None => Ok(copy),
                 }),
             };
@@ -85,10 +89,12 @@ fn in_block<'a>(kernel: &Kernel, body: &'a [Stmt], mut facts: Facts, out: &mut V
     }
 }
 
-/// True if statements may write to global memory.
-fn stores(body: &[Stmt]) -> bool {
-    let effects = walk::effects(body);
-    !effects.stores.is_empty() || effects.atomic || effects.ordered
+const STORES: &str = "the kernel stores to global memory before";
+
+/// Returns true if nothing is stored to an array.
+fn apart(kernel: &Kernel, ctx: &Context, stores: &BTreeSet<ValId>, array: ValId) -> bool {
+    let other = |base: &ValId| *base != array && kernel.params.iter().any(|p| p.val == *base);
+    stores.is_empty() || ctx.assume.no_alias && stores.iter().all(other)
 }
 
 fn by_tma(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId]) -> Result<(), String> {
@@ -96,7 +102,7 @@ fn by_tma(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId]) -> Result<(), Stri
         return Err(format!("{} has no copies of boxes", ctx.target.name));
     }
     let mut copies = vec![];
-    for stage in boxes(kernel) {
+    for stage in boxes(kernel, ctx) {
         if bufs.contains(&stage.buf) {
             copies.push((stage.buf, stage.copy?));
         }

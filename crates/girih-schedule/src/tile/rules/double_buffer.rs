@@ -35,7 +35,8 @@ each other. Stages that are filled ahead come first in the body. A stage that re
 place, in each iteration.
 
 The depth is the number of slots that fit half of a block's shared memory, so that two blocks share a multiprocessor, or more
-blocks of fewer threads where rows of a product are folded; all of it where warpgroups multiply twice, or have 128 sums a thread. It is from 2 to 4 and no more than the number of iterations, and 2 if
+blocks of fewer threads where rows of a product are folded; all of it where warpgroups multiply twice, have 128 sums a thread, or take
+tile after tile. It is from 2 to 4 and no more than the number of iterations, and 2 if
 there is less room.
 
 Knob: `slots`; 1 turns the rule off. A stage that TMA fills is a pipeline all the same, of one slot.
@@ -60,7 +61,9 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         // Blocks that take tiles in turn store one from bytes of its own.
         let alone = groups > 0 && warpgroup::sums(p, f, Place::Matrix) >= MANY_SUMS;
         let held = if alone && in_turn(p, ctx) { (all.0 + all.1, 0) } else { all };
+        let tiles = groups > 0 && edit::over_tiles(&p.body).is_some();
         let (blocks, most) = match () {
+            _ if tiles => (1, MOST),
             _ if groups == 2 => (GROUPED.div_ceil(threads), SLOTS_OF_TWO),
             _ if alone => (1, MOST),
             _ if folds_rows(f) => (BUSY.div_ceil(threads).max(2), MOST),

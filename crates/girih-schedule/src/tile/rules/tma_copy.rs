@@ -32,14 +32,15 @@ Knob: `tma` (0 turns the rule off).
 Refuses copies that are not a box of a tensor: copies that compute, masks that are more than the ends of dimensions, arrays or rows
 that are not known to begin at multiples of 16 bytes, more than 256 elements along a dimension; rows that threads would read
 below each other and that are not a multiple of 32 bytes, since TMA leaves no gaps between rows and a swizzle exchanges
-pieces of such rows only; loops in other loops, and kernels that store before the loop.
+pieces of such rows only; loops in other loops than the one over tiles that a program's block takes in turn; kernels that store before the
+loop, and between tiles those that may store to the array itself.
 ",
     run,
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut bufs = vec![];
-    for stage in fill::boxes(p) {
+    for stage in fill::boxes(p, ctx) {
         let name = p.bufs[stage.buf].name.clone();
         let why = match &stage.copy {
             _ if !ctx.knobs.tma => Err("knob off".to_string()),
@@ -199,6 +200,28 @@ mod tests {
             let slab = given.replace("(bx*64 + i)*256 + k*32 + (g*4 + v)]", &from);
             assert_eq!(refusals("tma_copy", &slab, &gpu(&[])), ["s1: how far the array goes is not known"], "{from}");
         }
+    }
+
+    /// The results of one tile are stored before the operands of the next are copied.
+    #[test]
+    fn loops_over_tiles_are_as_blocks() {
+        let (head, slab) = SLAB.split_once('\n').unwrap();
+        let slab = slab.replace("bx*64", "t*64").replace("      store C[u] = x\n", "");
+        let slab: String = slab.lines().map(|l| format!("  {l}\n")).collect();
+        let stored = |array: &str| {
+            format!(
+                "{head}\n  for t in 0..m: serial\n{slab}    for w in 0..64: free\n      store {array}[t*64 + w] = 1.0\n"
+            )
+        };
+        let mut apart = gpu(&[]);
+        apart.assume.no_alias = true;
+        let (out, log) = apply("tma_copy", &kernel(&stored("C")), &apart);
+        assert_eq!(log.applied, ["s1"], "{:?}", log.skipped);
+        assert!(text(&out).contains("t*64 + i < max(m*64, 1) and k*32 + g < 256"), "{}", text(&out));
+        let why = ["s1: the kernel stores to global memory before"];
+        let alike = apply("tma_copy", &kernel(&stored("A")), &apart).1.skipped;
+        assert_eq!(alike.iter().map(|(site, why)| format!("{site}: {why}")).collect::<Vec<_>>(), why);
+        assert_eq!(refusals("tma_copy", &stored("C"), &gpu(&[])), why);
     }
 
     #[test]

@@ -26,7 +26,8 @@ is lowered.
 
 Threads that do more than multiply, as in attention, come to the barrier of an iteration late; where the last product of theirs goes on
 (`overlap_products`), a warp fills by itself. So it does where a thread of a warpgroup has 128 sums, which leave no registers for the
-addresses of copies; and where sums are in tensor memory, which no thread waits for before the loop ends.
+addresses of copies; where sums are in tensor memory, which no thread waits for before the loop ends; and where a block takes tile after
+tile, as the warp is at the next one while results are stored.
 
 Knob: `warp_specialize` (1 asks for it of every pipeline: measure whether it pays; 0 turns the rule off).
 
@@ -63,8 +64,11 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
 fn is_due(p: &Kernel, f: &For, overlap: bool) -> bool {
     // Only where no other loop holds it does the warp fill all that the block ever needs.
     let fills_all = || warpgroup::is_of_block(&p.body, f);
-    let grouped = warpgroup::sums(p, f, Place::Warpgroup) >= MANY_SUMS || warpgroup::sums(p, f, Place::Tcgen05) > 0;
-    overlap && computes(p, f) || grouped && fills_all()
+    let sums = warpgroup::sums(p, f, Place::Warpgroup);
+    let grouped = sums >= MANY_SUMS || warpgroup::sums(p, f, Place::Tcgen05) > 0;
+    // Between tiles, the warp goes on with the next one.
+    let tiles = || (grouped || sums > 0) && warpgroup::is_of_tiles(&p.body, f);
+    overlap && computes(p, f) || grouped && fills_all() || tiles()
 }
 
 /// True if the threads of a pipeline do more than multiply while its last product goes on.

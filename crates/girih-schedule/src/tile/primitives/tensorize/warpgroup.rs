@@ -4,7 +4,7 @@
 //! operand is read from shared memory in the same way, or comes from registers.
 //!
 //! With sums in tensor memory (`tcgen05`) warps have 32 rows, TMA brings both operands, and the product is all that the iterations
-//! of a loop over stages do, which no loop but those over blocks holds: the sums are moved from registers before it and back
+//! of a loop over stages do, which no loop but those over blocks and tiles holds: the sums are moved from registers before it and back
 //! behind it.
 
 use crate::loops::fresh_sums::begin_at_zero;
@@ -120,11 +120,16 @@ fn alone(p: &Kernel, product: &For, acc: BufId) -> Result<(), &'static str> {
     };
     match () {
         _ if !only => Err("its loop does more than multiply, and threads cannot use sums in tensor memory"),
-        _ if !is_of_block(&p.body, around) => Err("other loops hold its loop"),
+        _ if !is_of_block(&p.body, around) && !is_of_tiles(&p.body, around) => Err("other loops hold its loop"),
         _ if products(p).len() > 1 => Err("the kernel has another product"),
         _ if !begin_at_zero(p, &p.body, around.axis, acc) => Err("its sums do not begin with zeros"),
         _ => Ok(()),
     }
+}
+
+/// True if a loop stands in the one over tiles that a block takes in turn.
+pub fn is_of_tiles(body: &[Stmt], f: &For) -> bool {
+    edit::over_tiles(body).is_some_and(|tiles| is_of_block(&tiles.body, f))
 }
 
 /// True if no loop but those over blocks holds a loop.
