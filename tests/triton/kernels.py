@@ -41,6 +41,24 @@ def matmul(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
 
 
 @triton.jit
+def pieces(src, out, n, BLOCK: tl.constexpr):
+    """The mean, the mean square and the greatest number of a row, which is read in pieces."""
+    row = tl.program_id(0)
+    total = tl.zeros([BLOCK], tl.float32)
+    squares = tl.zeros([BLOCK], tl.float32)
+    most = tl.full([BLOCK], float("-inf"), tl.float32)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(src + row * n + at, mask=at < n, other=0.0)
+        total += x
+        squares += x * x
+        most = tl.maximum(most, tl.where(at < n, x, float("-inf")))
+    tl.store(out + row * 3, tl.sum(total, axis=0) / n)
+    tl.store(out + row * 3 + 1, tl.sum(squares, axis=0) / n)
+    tl.store(out + row * 3 + 2, tl.max(most, axis=0))
+
+
+@triton.jit
 def layer_norm(x, weight, bias, out, columns, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     i = tl.arange(0, BLOCK)

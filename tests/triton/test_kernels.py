@@ -54,6 +54,14 @@ def test_matmul():
     close(c, a.double() @ b.double(), 1e-4)
 
 
+@pytest.mark.parametrize("n", [1, 100, 256, 700, 2048, 4500])
+def test_a_row_in_pieces(n):
+    x, out = random(2, n), torch.zeros(2, 3)
+    kernels.pieces[(2,)](x, out, n, BLOCK=256)
+    wide = x.double()
+    close(out, torch.stack([wide.mean(1), (wide * wide).mean(1), wide.amax(1)], 1), 1e-5)
+
+
 def test_layer_norm():
     x, w, b = random(4, 100, dtype=torch.bfloat16), random(100, seed=1), random(100, seed=2)
     out = torch.zeros_like(x)

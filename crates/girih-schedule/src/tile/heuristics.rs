@@ -377,6 +377,16 @@ heuristics! {
         /// Elements of a row of values up to which two warpgroups take 128 keys at once: scores, weights and sums stay in registers.
         NARROW: u64 = 64,
     }
+    strip_carried {
+        /// Iterations of a loop that goes through strips, at most. (On a Zen 4 that others used, Triton's layer norm in blocks of 1024
+        /// columns took 0.67 to 0.77 of the time for one block, 0.88 for two, and 0.95 for four and for eight, each the median of four runs;
+        /// without this limit 1.02 to 1.09 for 32 and 1.14 to 1.22 for 64. Sums of 4 to 16 rows of a matrix took 0.69 to 0.91.)
+        MOST_ITERATIONS: u32 = 8,
+        /// Vectors of a strip, at most. (Eight and four take the same time, within a tenth; two take up to half as much again.)
+        MOST_VECTORS: u32 = 8,
+        /// Statements of a strip, which are written out, at most.
+        MOST_STATEMENTS: usize = 96,
+    }
     swap_operands {
         /// An element that is moved by itself takes as long as this many that a square of vectors transposes.
         ONE_BY_ONE: u64 = 4,

@@ -113,6 +113,7 @@ knobs! {
     register_tile: bool = true, 0 to 1, "Hold tiles of a contraction's accumulator in registers.";
     split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds, or into tests of whole blocks.";
     once: bool = true, 0 to 1, "Compute once what the rows of a block have alike.";
+    strip: bool = true, 0 to 1, "Keep strips of the arrays that loops carry in registers.";
     interchange: bool = true, 0 to 1, "Reorder and block loops so that memory is walked in order.";
     trim: bool = true, 0 to 1, "End loops that fill a tile where nothing of it is read any more.";
     swap: bool = true, 0 to 1, "Make the rows of a product its columns, where fewer elements are transposed then.";

@@ -553,6 +553,16 @@ mod tests {
                 "  local t: f32[16] register(8)\n  for i in 0..12: free vector(8)\n    t[i] = 1.0\n",
                 "the loop i cannot be placed as vector(8): it touches registers, and has iterations left over or very many",
             ),
+            (
+                "  local t: f32[16] register(8)\n  local s: f32\n  s = 0.0\n  for i in 0..16: reduce vector(8) combine add(s) from 0.0 x 4\n    \
+                 a: f32 = t[i]\n    b: f32 = s\n    c: f32 = a + b\n    s = c\n",
+                "the loop i cannot be placed as vector(8): it touches registers, and has iterations left over or very many",
+            ),
+            (
+                "  local t: f32[16] register(8)\n  local s: f32\n  s = 0.0\n  for i in 0..16: reduce vector(8)\n    \
+                 a: f32 = t[i]\n    b: f32 = s\n    c: f32 = a + b\n    s = c\n",
+                "the loop i cannot be placed as vector(8): it touches registers, and its iterations are not independent",
+            ),
         ] {
             assert_eq!(refused(body), want);
         }

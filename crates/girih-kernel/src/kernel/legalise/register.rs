@@ -144,4 +144,4 @@ impl Lower<'_> {
 }
 
 /// The most vector variables of a buffer, and the most copies of a loop's body.
-const MOST_REGISTERS: u64 = 256;
+pub(super) const MOST_REGISTERS: u64 = 256;

@@ -463,6 +463,7 @@ impl Lower<'_> {
             l::Place::Vector { lanes: lanes @ 2.. } if self.touches_registers(&f.body) => {
                 return match f.kind {
                     l::LoopKind::Free => self.written_out(f, lanes),
+                    l::LoopKind::Reduce if f.combine.is_some() => self.folded_registers(f, lanes),
                     _ => Err(self.unplaced(f, "it touches registers, and its iterations are not independent")),
                 };
             }

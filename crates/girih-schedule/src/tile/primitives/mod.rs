@@ -52,6 +52,7 @@ pub mod split;
 pub mod stage_read;
 pub mod stage_row;
 pub mod stage_write;
+pub mod strip;
 pub mod tensorize;
 pub mod tile;
 pub mod trim;
@@ -233,6 +234,12 @@ steps! {
     /// `stage_write LOOP by shared` or `tma`: The results that a nest stores are collected in shared memory, and copied
     /// to their array from there: by all threads, or in boxes by TMA.
     "stage_write" StageResults { at: LoopRef, by: stage_write::By } => stage_write::results(kernel, ctx, *at, *by);
+    /// `strip LOOP by LANES x VECTORS (x N)?`: A loop that carries an array computes one strip of VECTORS vectors after
+    /// the other, in registers; if it has more than N iterations, it runs as before.
+    "strip" Strip {
+        at: LoopRef, lanes: u32 = number("a number of lanes", 2), vectors: u32 = number("a number of vectors", 1),
+        most: u32 = number("a number of iterations", 0).or(0)
+    } => strip::apply(kernel, ctx, *at, strip::Strip { lanes: *lanes, vectors: *vectors, most: *most });
     /// `swizzle BUFFER by BYTES`: 16-byte pieces of the rows that TMA fills are exchanged, so that columns lie in
     /// different banks.
     "swizzle" Swizzle { buf: BufId, bytes: u32 = number("the bytes of a row", 32) } => layout::swizzle(kernel, *buf, *bytes);

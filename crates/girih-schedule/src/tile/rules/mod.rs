@@ -50,6 +50,7 @@ pub mod spread_threads;
 pub mod stage_inputs;
 pub mod stage_outputs;
 pub mod stream_rows;
+pub mod strip_carried;
 pub mod swap_operands;
 pub mod swizzle;
 pub mod tensor_core;
@@ -140,6 +141,7 @@ pub(super) const OF_KERNELS: &[Entry<Kernel>] = &[
     (split_digits::RULE, &[&[Caches]]),
     (interleave_stores::RULE, &[&[VectorArithmetic]]),
     (interchange::RULE, &[&[Caches]]),
+    (strip_carried::RULE, &[&[Caches, Workers, VectorArithmetic]]),
     (split_edges::RULE, &[&[VectorArithmetic]]),
     (transpose::RULE, &[&[VectorArithmetic]]),
     (vectorise::RULE, &[&[VectorArithmetic]]),

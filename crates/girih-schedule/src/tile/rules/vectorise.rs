@@ -113,7 +113,7 @@ fn close(step: Option<Ix>) -> bool {
 }
 
 /// Bytes of the widest number a statement works on.
-fn widest(kernel: &Kernel, s: &Stmt) -> u32 {
+pub(super) fn widest(kernel: &Kernel, s: &Stmt) -> u32 {
     let mut bytes = 1;
     let mut see = |v: ValId| {
         if let Some(Val { ty: Ty::Num(d), .. }) = kernel.vals.get(v) {

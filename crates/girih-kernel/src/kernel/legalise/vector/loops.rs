@@ -5,6 +5,7 @@
 
 use crate::index::Facts;
 use crate::kernel::ir as k;
+use crate::kernel::legalise::register::MOST_REGISTERS;
 use crate::kernel::legalise::scalar::zero;
 use crate::kernel::legalise::{Lower, Nest, Res, Storage, Vector, ty};
 use crate::loops::ir as l;
@@ -42,20 +43,7 @@ impl Lower<'_> {
         let group = lanes as i64 * ways as i64;
         let split = self.end_of_groups(&lo, &hi, group);
 
-        // Partial accumulators, one vector for each way.
-        let mut partials: Vec<FxHashMap<l::BufId, k::ValId>> = vec![FxHashMap::default(); ways as usize];
-        if let Some(c) = &f.combine {
-            let l::CombineOp::Scalar { identity, .. } = c.op;
-            for &acc in &c.accs {
-                let b = self.buf(acc)?;
-                for partial in &mut partials {
-                    let t = ty(b.ty, lanes);
-                    let var = self.value(&format!("{}_part", b.name), t);
-                    self.push(k::Stmt::Var { var, init: k::Opnd::Const { dtype: t.dtype(), bits: identity } });
-                    partial.insert(acc, var);
-                }
-            }
-        }
+        let partials = self.partial_vectors(f, lanes, ways)?;
 
         let axis = self.axis_of(f.axis);
         let nest = match (&lo, &hi) {
@@ -113,6 +101,44 @@ impl Lower<'_> {
                     self.push(k::Stmt::If { mask, then: rest, els: vec![] });
                 }
             }
+        }
+        self.combine(f, &partials)
+    }
+
+    /// Partial accumulators of a reduction, one vector for each way.
+    fn partial_vectors(&mut self, f: &l::For, lanes: u32, ways: u32) -> Res<Vec<FxHashMap<l::BufId, k::ValId>>> {
+        let mut partials: Vec<FxHashMap<l::BufId, k::ValId>> = vec![FxHashMap::default(); ways as usize];
+        if let Some(c) = &f.combine {
+            let l::CombineOp::Scalar { identity, .. } = c.op;
+            for &acc in &c.accs {
+                let b = self.buf(acc)?;
+                for partial in &mut partials {
+                    let t = ty(b.ty, lanes);
+                    let var = self.value(&format!("{}_part", b.name), t);
+                    self.push(k::Stmt::Var { var, init: k::Opnd::Const { dtype: t.dtype(), bits: identity } });
+                    partial.insert(acc, var);
+                }
+            }
+        }
+        Ok(partials)
+    }
+
+    /// A reduction of registers: each vector of them by itself.
+    pub(in crate::kernel::legalise) fn folded_registers(&mut self, f: &l::For, lanes: u32) -> Res<()> {
+        let ways = f.combine.as_ref().map_or(1, |c| c.ways.max(1));
+        let (lo, hi, step) = (self.ix(&f.lo)?, self.ix(&f.hi)?, self.ix(&f.step)?);
+        let (k::Ix::Const(lo), k::Ix::Const(hi), k::Ix::Const(1)) = (lo, hi, step) else {
+            return Err(self.unplaced(f, "it touches registers, and its bounds are not constants"));
+        };
+        let (count, group) = (hi.saturating_sub(lo).max(0), i64::from(lanes) * i64::from(ways));
+        if count % group != 0 || count / i64::from(lanes) > MOST_REGISTERS as i64 {
+            return Err(self.unplaced(f, "it touches registers, and has iterations left over or very many"));
+        }
+        let partials = self.partial_vectors(f, lanes, ways)?;
+        for (first, partial) in (lo..hi).step_by(lanes as usize).zip(partials.iter().cycle()) {
+            let vector = Vector { axis: f.axis, lanes, first: Some(first), multiple: 1 };
+            let folded = self.in_lanes(vector, |s| s.one_vector(f, partial, k::Ix::Const(first), vec![], false))?;
+            folded.into_iter().for_each(|s| self.push(s));
         }
         self.combine(f, &partials)
     }

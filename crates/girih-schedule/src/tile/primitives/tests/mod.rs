@@ -28,6 +28,7 @@ mod rfactor;
 mod scan;
 mod split;
 mod stage_write;
+mod strip;
 mod windows;
 
 fn one(before: &str, line: &str, ctx: &Context) -> Result<Kernel, String> {
