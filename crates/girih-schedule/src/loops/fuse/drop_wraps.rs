@@ -10,7 +10,7 @@ use super::promote_index::{self, Forms};
 use crate::base::launch::Assumptions;
 use crate::base::rule::{Log, Rule};
 use crate::index::{AxisId, Cmp, Cond, Ix, Poly, ValId};
-use crate::loops::ir::{BufId, Kernel, LoopKind, Mask, Opnd, Stmt};
+use crate::loops::ir::{BufId, Kernel, LoopKind, Mask, Opnd, Order, PrintArg, Stmt};
 use crate::loops::walk;
 use crate::num::ScalarOp;
 use crate::num::op::Signedness;
@@ -144,6 +144,9 @@ impl Wrap {
     }
 }
 
+/// Assertions, branches, loops, and what is printed.
+const NO_MASK: &str = "a statement without a mask depends on it";
+
 /// The place of a row in a buffer that depends on the row's number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
@@ -236,12 +239,15 @@ impl<'a> Rows<'a> {
                     self.write(*buf, idx, row)?;
                 }
             }
-            Stmt::Load { dst, .. } => {
-                if let Some(axis) = axis {
-                    self.loads.insert(*dst, axis);
-                    self.vals.insert(*dst, axis);
+            Stmt::Load { dst, order, .. } => {
+                let Some(axis) = axis else { return Ok(()) };
+                if *order != Order::Weak {
+                    return Err("a load that orders others depends on it");
                 }
+                self.loads.insert(*dst, axis);
+                self.vals.insert(*dst, axis);
             }
+            Stmt::Print { args, .. } if args.iter().any(|arg| self.prints(arg)) => return Err(NO_MASK),
             _ if axis.is_none() => {}
             Stmt::Let { op: ScalarOp::DivI { .. } | ScalarOp::RemI { .. }, .. } => {
                 return Err("a quotient depends on it");
@@ -256,9 +262,13 @@ impl<'a> Rows<'a> {
                 }
                 self.vals.extend(walk::def(s).zip(axis));
             }
-            _ => return Err("an assertion, a branch or a loop depends on it"),
+            _ => return Err(NO_MASK),
         }
         Ok(())
+    }
+
+    fn prints(&self, arg: &PrintArg) -> bool {
+        matches!(arg, PrintArg::Buf(buf) if self.bufs.contains_key(buf))
     }
 
     fn write(&mut self, buf: BufId, idx: &[Ix], row: AxisId) -> Result<(), &'static str> {
@@ -395,6 +405,9 @@ mod tests {
             ("      total[j] = t1\n", "      total[0] = t1\n", "rows are folded into one"),
             ("    t3: i32 = t2 * s\n", "    t3: i32 = div(t2, s)\n", "a quotient depends on it"),
             ("    t2: i32 = total[l]\n", "    t2: i32 = total[s]\n", "a place in a buffer depends on it"),
+            ("  for l in 0..8: free\n", "  print \"%d\", total\n  for l in 0..8: free\n", NO_MASK),
+            ("    t2: i32 = total[l]\n", "    t2: i32 = total[l]\n    print \"%d\", t2\n", NO_MASK),
+            ("a: i32 = load p[0]", "a: i32 = load p[0] acquire", "a load that orders others depends on it"),
             (
                 "      row: i32 = rows[j]\n",
                 "      row2: i32 = rows[k]\n      row3: i32 = rows[j]\n      row: i32 = row2 + row3\n",
