@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import triton
 from girih.bench import tutorials
+from girih.triton import Array
 from girih.tune import command
-
-torch = pytest.importorskip("torch")
 
 HERE = pathlib.Path(__file__).parent
 MATMUL = (
@@ -79,26 +78,33 @@ def simulated(request, monkeypatch):
         kernel.device_caches.clear()
 
 
-def random(*shape, seed=0, dtype=torch.float16):
-    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
+def of(values):
+    return np.ascontiguousarray(values).view(Array)
 
 
-def close(found, expected, within):
-    torch.testing.assert_close(found.double(), expected.double(), rtol=within, atol=within)
+def random(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype("float16")
+
+
+def wide(x):
+    return np.asarray(x, dtype=np.float64)
+
+
+def close(found, expected):
+    np.testing.assert_allclose(wide(found), expected, rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("m, n, k, blocks", [(144, 272, 80, (128, 128, 64)), (33, 48, 32, (64, 64, 32)), (1, 16, 16, (128, 64, 64))])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_products_of_sizes_that_blocks_do_not_divide(simulated, m, n, k, blocks, dtype):
+def test_products_of_sizes_that_blocks_do_not_divide(simulated, m, n, k, blocks):
     bm, bn, bk = blocks
     # Rows behind the end are not numbers: whoever reads them shows it.
-    a, b = (random(*shape, seed=s, dtype=dtype) for s, shape in enumerate([(m + 200, k), (k + 200, n)]))
-    a[m:], b[k:] = torch.nan, torch.nan
-    a, b, c = a[:m], b[:k], torch.full((m, n), 7, dtype=dtype)
+    a, b = random(m + 200, k), random(k + 200, n, seed=1)
+    a[m:], b[k:] = np.nan, np.nan
+    c = of(np.full((m, n), 7, dtype="float16"))
     tutorials.grouped_matmul[(triton.cdiv(m, bm) * triton.cdiv(n, bn),)](
-        a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), BM=bm, BN=bn, BK=bk, GROUP=2, ACTIVATION=""
+        of(a), of(b), c, m, n, k, k, 1, n, 1, n, 1, BM=bm, BN=bn, BK=bk, GROUP=2, ACTIVATION=""
     )
-    close(c, a.double() @ b.double(), 2e-2 if dtype == torch.float16 else 1e-1)
+    close(c, wide(a[:m]) @ wide(b[:k]))
 
 
 @pytest.mark.parametrize("programs", [1, 3, 8])
@@ -106,11 +112,11 @@ def test_products_of_sizes_that_blocks_do_not_divide(simulated, m, n, k, blocks,
 def test_products_tile_by_tile(simulated, m, n, k, blocks, programs, monkeypatch):
     """Sums of fewer and of more steps than there are slots, and more programs than tiles."""
     monkeypatch.setenv("GIRIH_SCHEDULES", "2")
-    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8))
-    a, b, c = random(m, k), random(n, k, seed=1), torch.full((m, n), 7, dtype=torch.float16)
+    triton.set_allocator(lambda size, alignment, stream: of(np.zeros(size, dtype="int8")))
+    a, b, c = random(m, k), random(n, k, seed=1), of(np.full((m, n), 7, dtype="float16"))
     bm, bn, bk = blocks
-    kernels.tile_by_tile[(programs,)](a, b, c, m, n, k, PROGRAMS=programs, BM=bm, BN=bn, BK=bk)
-    close(c, a.double() @ b.double().T, 2e-2)
+    kernels.tile_by_tile[(programs,)](of(a), of(b), c, m, n, k, PROGRAMS=programs, BM=bm, BN=bn, BK=bk)
+    close(c, wide(a) @ wide(b).T)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -119,11 +125,14 @@ def test_products_tile_by_tile(simulated, m, n, k, blocks, programs, monkeypatch
 def test_attention_of_heads_apart(simulated, tokens, d, bm, shared, causal):
     """`shared`: all heads have the same keys, 0 elements apart, which no copy of boxes takes."""
     heads = 2
-    q = random(heads, tokens, d)
-    k, v = (random(1 if shared else heads, tokens, d, seed=s).expand(heads, tokens, d) for s in (1, 2))
-    out = torch.empty_like(q)
-    strides = [n for x in (q, k, v, out) for n in x.stride()[:2]]
+    q, k, v = (random(1 if s and shared else heads, tokens, d, seed=s) for s in range(3))
+    out, apart = of(np.zeros_like(q)), 0 if shared else tokens * d
+    strides = [tokens * d, d, apart, d, apart, d, tokens * d, d]
     kernels.strided_attention[(triton.cdiv(tokens, bm), heads)](
-        q, k, v, out, 0.5, *strides, tokens, D=d, BM=bm, BN=32, CAUSAL=causal
+        of(q), of(k), of(v), out, 0.5, *strides, tokens, D=d, BM=bm, BN=32, CAUSAL=causal
     )
-    close(out, torch.nn.functional.scaled_dot_product_attention(*(x.double() for x in (q, k, v)), is_causal=causal, scale=0.5), 1e-2)
+    scores = wide(q) @ wide(k).transpose(0, 2, 1) * 0.5
+    if causal:
+        scores[:, np.triu(np.ones((tokens, tokens), dtype=bool), 1)] = -np.inf
+    weights = np.exp(scores - scores.max(2, keepdims=True))
+    close(out, weights / weights.sum(2, keepdims=True) @ wide(v))
