@@ -350,8 +350,8 @@ def chosen(x, places, out, N: tl.constexpr, M: tl.constexpr):
 
 
 @triton.jit
-def tile_by_tile(a, b, c, M, N, K, PROGRAMS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """`c = a @ b.T`, by programs that each take tile after tile."""
+def tile_by_tile(a, b, c, M, N, K, PROGRAMS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, EVEN: tl.constexpr = True):  # fmt: skip
+    """`c = a @ b.T`, by programs that each take tile after tile; where they are not even, every second tile has half of the terms."""
     rows = tl.make_tensor_descriptor(a, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
     columns = tl.make_tensor_descriptor(b, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
     to = tl.make_tensor_descriptor(c, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
@@ -359,7 +359,7 @@ def tile_by_tile(a, b, c, M, N, K, PROGRAMS: tl.constexpr, BM: tl.constexpr, BN:
     for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * wide, PROGRAMS):
         m, n = tile // wide * BM, tile % wide * BN
         total = tl.zeros((BM, BN), dtype=tl.float32)
-        for k in range(0, K, BK):
+        for k in range(0, K if EVEN else K // (tile % 2 + 1), BK):
             total = tl.dot(rows.load([m, k]), columns.load([n, k]).T, total)
         to.store([m, n], total.to(c.dtype.element_ty))
 

@@ -119,6 +119,16 @@ def test_products_tile_by_tile(simulated, m, n, k, blocks, programs, monkeypatch
     close(c, wide(a) @ wide(b).T)
 
 
+@pytest.mark.parametrize("programs", [1, 3])
+def test_tiles_of_different_sums(simulated, programs):
+    """The slots of a pipeline are counted through all tiles, and that needs sums of one length."""
+    a, b, c = random(128, 128), random(192, 128, seed=1), of(np.full((128, 192), 7, dtype="float16"))
+    kernels.tile_by_tile[(programs,)](of(a), of(b), c, 128, 192, 128, PROGRAMS=programs, BM=64, BN=64, BK=32, EVEN=False)
+    for tile in range(6):
+        m, n, k = tile // 3 * 64, tile % 3 * 64, 128 // (tile % 2 + 1)
+        close(c[m : m + 64, n : n + 64], wide(a[m : m + 64, :k]) @ wide(b[n : n + 64, :k]).T)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("tokens, d, bm", [(160, 64, 64), (80, 32, 128)])

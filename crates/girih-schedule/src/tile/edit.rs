@@ -386,7 +386,7 @@ pub fn over_blocks(s: &Stmt) -> Option<&For> {
 }
 
 /// The loop over tiles that a block takes in turn, as the program says: all that a block does but for values, around one loop that runs
-/// in order, such as one over the terms of a product.
+/// in order, such as one over the terms of a product. That one is as long for each tile.
 ///
 /// ```text
 /// for t in 0..tiles: serial
@@ -396,10 +396,16 @@ pub fn over_blocks(s: &Stmt) -> Option<&For> {
 pub fn over_tiles(body: &[Stmt]) -> Option<&For> {
     let mut others = body.iter().filter(|s| !is_pure(s));
     let (Some(Stmt::For(f)), None) = (others.next(), others.next()) else { return None };
-    let serial = |s: &&Stmt| matches!(s, Stmt::For(f) if f.kind == LoopKind::Serial);
+    let mut serial = f.body.iter().filter_map(|s| match s {
+        Stmt::For(f) if f.kind == LoopKind::Serial => Some(f),
+        _ => None,
+    });
+    let (Some(terms), None) = (serial.next(), serial.next()) else { return None };
+    let own = walk::refs(&f.body).vals_defined;
+    let alike = !terms.hi.has_axis(f.axis) && !terms.hi.vals().iter().any(|v| own.contains(v));
     let in_turn = f.kind == LoopKind::Serial && f.place == Place::None && f.counts_from_zero();
-    let one = f.body.iter().filter(serial).count() == 1 && !f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
-    (in_turn && one && !walk::effects(&f.body).leaves).then_some(f)
+    let staged = f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
+    (in_turn && alike && !staged && !walk::effects(&f.body).leaves).then_some(f)
 }
 
 /// The statements of [`block_bodies`], each with what is known of the axes of the loops over blocks and tiles around them.

@@ -101,12 +101,32 @@ fn parts_apart(kernel: &l::Kernel, body: &[l::Stmt]) -> Option<String> {
     found
 }
 
+/// Returns true if a pipeline that TMA fills runs several times in a block. Its generations are counted through the `rounds` of a block,
+/// and through no other loop.
+fn filled_again(body: &[l::Stmt], rounds: Option<l::AxisId>) -> bool {
+    let by_tma = |s: &l::Stmt| s.filled(l::Filled::Tma);
+    body.iter().any(|s| match s {
+        l::Stmt::For(f) if Some(f.axis) == rounds => filled_again(&f.body, None),
+        l::Stmt::For(f) => {
+            let (_, rest) = f.stages();
+            walk::stmts(rest).any(by_tma)
+        }
+        l::Stmt::Loop { body } => walk::stmts(body).any(by_tma),
+        s => walk::bodies(s).into_iter().any(|inner| filled_again(inner, rounds)),
+    })
+}
+
 /// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of Loop
 /// IR.
 pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
     let bound = blocks::bind(kernel)?;
     let apart = roles::Apart::of(&bound, options.warp);
     let blocks::Bound { kernel: bound, grid, numbers, rounds, cluster, .. } = bound;
+    if filled_again(&bound.body, rounds.as_ref().map(|r| r.axis)) {
+        return Err(
+            "TMA fills a pipeline in a loop that is not one over a block's tiles (`policy tma_copy`)".to_string()
+        );
+    }
     let mut lower = Lower::new(&bound, options, apart.is_some())?;
     if lower.out.threads > 1 {
         if let Some(what) = done_by_all(&bound, &bound.body) {
@@ -566,5 +586,26 @@ mod tests {
         ] {
             assert_eq!(refused(body), want);
         }
+    }
+
+    /// Generations of a pipeline would be counted anew for each tile, where sums have different lengths.
+    #[test]
+    fn a_pipeline_that_tma_fills_runs_once_or_through_tiles() {
+        let body = |length: &str| {
+            format!(
+                "tile kernel k(A: ptr f32 div 16, C: ptr f32, n: i32):\n  for t in 0..n: serial\n    \
+                 for k in 0..{length}: serial pipeline(2)\n      stage s: f32[32, 32] shared tensor:\n        \
+                 for i in 0..32: free\n          for j in 0..32: free\n            \
+                 a: f32 = load A[(t*32 + i)*256 + (k*32 + j)] where t*32 + i < 512 and k*32 + j < 256 else 0.0\n            \
+                 s[i, j] = a\n      for u in 0..64: free thread\n        x: f32 = s[31, u%32]\n        store C[u] = x\n"
+            )
+        };
+        let lowered = |length: &str| {
+            let (kernel, _) = parse(&body(length)).unwrap();
+            legalise(&kernel, &Options { shared: 1 << 16, ..Options::default() }).map(drop)
+        };
+        assert_eq!(lowered("n"), Ok(()));
+        let why = "TMA fills a pipeline in a loop that is not one over a block's tiles (`policy tma_copy`)";
+        assert_eq!(lowered("t"), Err(why.to_string()));
     }
 }
