@@ -1,7 +1,7 @@
 //! Sums of products: the normal form behind simplification and comparison of index expressions.
 
-use super::Ix;
 use super::facts::{Facts, Interval};
+use super::{Cmp, Cond, Ix};
 
 /// `base + sum of coeff * product of factors`, like terms gathered. Factors are leaves, divisions, remainders, minima and
 /// maxima (and, unless expanded, sums that are multiplied), in ascending order; terms are in order of appearance.
@@ -366,6 +366,25 @@ impl Poly {
 
     pub fn is_zero(&self) -> bool {
         !self.overflow && self.base == 0 && self.terms.is_empty()
+    }
+}
+
+impl Cond {
+    /// The number that is negative where the condition holds, and nowhere else; `None` of an equality.
+    fn negative(&self) -> Option<Poly> {
+        let (lhs, rhs) = (Poly::expanded(&self.lhs), Poly::expanded(&self.rhs));
+        match self.cmp {
+            Cmp::Lt => Some(lhs.minus(&rhs)),
+            Cmp::Le => Some(lhs.minus(&rhs).minus(&Poly::constant(1))),
+            Cmp::Gt => Some(rhs.minus(&lhs)),
+            Cmp::Ge => Some(rhs.minus(&lhs).minus(&Poly::constant(1))),
+            Cmp::Eq | Cmp::Ne => None,
+        }
+    }
+
+    /// Returns true if two comparisons say the same, `x < n` and `n > x + 0`. Nothing is said of equalities.
+    pub fn says(&self, other: &Cond) -> bool {
+        self.negative().zip(other.negative()).is_some_and(|(a, b)| a.minus(&b).is_zero())
     }
 }
 

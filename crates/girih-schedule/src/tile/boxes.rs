@@ -9,9 +9,8 @@
 //!   a_s[i, kk] = v
 //! ```
 //!
-//! A dimension of the tensor is one of the slab, or one along which the slab has one element (a batch). How far it goes is
-//! what the load's mask says; where there is none, as far as the surrounding loops and the grid do. TMA writes zeros past the
-//! end, as the mask does.
+//! A dimension of the tensor is one of the slab, or one along which the slab has one element (a batch). The load's mask limits its
+//! extent; without a mask, the surrounding loops and the grid do. TMA writes zeros past the end, as the mask does.
 //!
 //! A slab whose rows are split is several boxes, which lie one behind the other:
 //!
@@ -534,15 +533,13 @@ impl Bounded<'_> {
         };
         let (own, _) = split(&self.rest.terms.iter().find(|term| is_batch(term))?.0);
         let terms = self.rest.terms.iter().filter(|(factors, _)| split(factors).0 == own);
-        let from: Vec<(Vec<Ix>, i128)> = terms.map(|(factors, by)| (split(factors).1, *by)).collect();
-        let apart = from.iter().fold(0, |apart, (_, by)| gcd(apart, *by));
-        let stride = own.iter().map(Poly::expanded).fold(Poly::constant(apart), |all, f| all.times(&f));
-        let mut place = Poly::constant(0);
-        for (factors, by) in &from {
-            let product = factors.iter().map(Poly::expanded);
-            place = place.plus(&product.fold(Poly::constant(by / apart), |all, f| all.times(&f)));
-        }
-        Some((stride, place))
+        let product = |factors: &[Ix], by: i128| {
+            factors.iter().map(Poly::expanded).fold(Poly::constant(by), |all, f| all.times(&f))
+        };
+        let place = terms.map(|(factors, by)| product(&split(factors).1, *by));
+        let place = place.fold(Poly::constant(0), |sum, term| sum.plus(&term));
+        let apart = place.gcd(place.base.abs());
+        Some((product(&own, apart), place.split(apart).0))
     }
 
     /// The greatest value of an expression that is never negative.
@@ -551,8 +548,8 @@ impl Bounded<'_> {
         if range.lo >= 0 && range.hi < 1 << 32 { Ok(range.hi) } else { Err(UNKNOWN.to_string()) }
     }
 
-    /// One more than the greatest value of an expression that is never negative: a number or, where the grid or a parameter limits it,
-    /// what the launch knows.
+    /// One more than the greatest value of an expression that is never negative: a number, or an expression over the grid and the
+    /// parameters if these limit it.
     fn end(&self, from: &Poly) -> Result<Poly, String> {
         let of_grid =
             from.terms.iter().flat_map(|(factors, _)| factors).any(|f| f.any_leaf(&mut |l| matches!(l, Ix::Block(_))));
@@ -602,10 +599,6 @@ fn varies(ix: &Ix) -> bool {
 /// True if an expression differs from block to block, or from one turn of a loop to the next.
 fn moves(ix: &Ix) -> bool {
     ix.any_leaf(&mut |l| matches!(l, Ix::Axis(_) | Ix::Block(_) | Ix::Thread))
-}
-
-fn gcd(a: i128, b: i128) -> i128 {
-    if b == 0 { a.abs() } else { gcd(b, a % b) }
 }
 
 /// The buffers that are filled by copies of boxes.

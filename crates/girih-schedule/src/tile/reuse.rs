@@ -54,7 +54,7 @@ pub fn bytes(kernel: &Kernel) -> (u64, u64) {
     (of(false), of(true))
 }
 
-/// The same with the slots that pipelines have.
+/// Returns the same two numbers, with all slots of pipelines in place of one.
 pub fn bytes_with_slots(kernel: &Kernel) -> (u64, u64) {
     let (own, behind) = bytes(kernel);
     let further = |f: &For| match f.place {

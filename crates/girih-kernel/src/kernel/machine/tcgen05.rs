@@ -1,8 +1,8 @@
 //! Products with sums in tensor memory.
 //!
 //! In: the instructions of `tcgen05`, with the descriptors that the emitted source has. Out: the words of tensor memory and the arrays
-//! of threads. The simulator applies their changes at random times, and reports every access to the watch. The machine decodes
-//! the types, extents and places of operands from the descriptors, and knows nothing else of them.
+//! of threads. A product may change its sums at any time until it has ended; the simulator draws that time, and tells the watch of each
+//! access. Descriptors are all that the machine knows of the operands: their types, extents and places.
 //!
 //! ```text
 //! tcgen05 mma f16 to sums = ..       columns `sums & 65535` on are changed now ...

@@ -9,7 +9,7 @@ use super::addressed;
 use super::promote_index::{self, Forms};
 use crate::base::launch::Assumptions;
 use crate::base::rule::{Log, Rule};
-use crate::index::{AxisId, Cmp, Cond, Ix, Poly, ValId};
+use crate::index::{AxisId, Cmp, Cond, Ix, ValId};
 use crate::loops::ir::{BufId, Kernel, LoopKind, Mask, Opnd, Order, PrintArg, Stmt};
 use crate::loops::walk;
 use crate::num::ScalarOp;
@@ -291,20 +291,8 @@ impl<'a> Rows<'a> {
 
     /// Returns true if a mask holds for no row behind the end.
     fn inside(&self, axis: AxisId, mask: &Mask) -> bool {
-        let want = below(&self.wrap.inside(axis));
-        mask.conds.iter().any(|c| below(c).is_some_and(|d| want.as_ref().is_some_and(|w| d.minus(w).is_zero())))
-    }
-}
-
-/// What is below 0 where a condition holds.
-fn below(cond: &Cond) -> Option<Poly> {
-    let (lhs, rhs) = (Poly::expanded(&cond.lhs), Poly::expanded(&cond.rhs));
-    match cond.cmp {
-        Cmp::Lt => Some(lhs.minus(&rhs)),
-        Cmp::Le => Some(lhs.minus(&rhs).minus(&Poly::constant(1))),
-        Cmp::Gt => Some(rhs.minus(&lhs)),
-        Cmp::Ge => Some(rhs.minus(&lhs).minus(&Poly::constant(1))),
-        Cmp::Eq | Cmp::Ne => None,
+        let inside = self.wrap.inside(axis);
+        mask.conds.iter().any(|c| c.says(&inside))
     }
 }
 

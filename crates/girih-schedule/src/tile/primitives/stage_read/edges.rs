@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::index::{Cmp, Cond, Poly};
+use crate::index::{Cmp, Cond};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Part};
 use crate::tile::contraction::Nest;
@@ -65,11 +65,11 @@ impl<'a> Edges<'a> {
                         true
                     }
                     (Some(place), true, Stmt::Store { mask, .. }) => {
-                        let wanted = below(&edge.replace_leaves(&mut |leaf| match leaf {
+                        let wanted = edge.replace_leaves(&mut |leaf| match leaf {
                             Ix::Axis(a) if *a == self.own => Some(place.clone()),
                             _ => None,
-                        }));
-                        mask.conds.iter().any(|c| c.cmp == Cmp::Lt && below(c).minus(&wanted).is_zero())
+                        });
+                        mask.conds.iter().any(|c| c.cmp == Cmp::Lt && c.says(&wanted))
                     }
                     (Some(place), true, Stmt::Write { buf, idx, .. }) => *buf == self.acc && idx[self.at] == place,
                     _ => false,
@@ -77,9 +77,4 @@ impl<'a> Edges<'a> {
         });
         unseen
     }
-}
-
-/// Below 0 where the condition holds.
-fn below(cond: &Cond) -> Poly {
-    Poly::expanded(&cond.lhs).minus(&Poly::expanded(&cond.rhs))
 }

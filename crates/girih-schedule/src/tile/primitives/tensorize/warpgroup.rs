@@ -3,9 +3,9 @@
 //! Legal where TMA brings the right operand to shared memory as the matrix unit reads it, and warps have 16 rows. The left
 //! operand is read from shared memory in the same way, or comes from registers.
 //!
-//! With sums in tensor memory (`tcgen05`) warps have 32 rows, TMA brings both operands, and the product is all that the iterations
-//! of a loop over stages do, which no loop but those over blocks and tiles holds: the sums are moved from registers before it and back
-//! behind it.
+//! With sums in tensor memory (`tcgen05`) warps have 32 rows, TMA brings both operands, and the iterations of a loop over stages do
+//! nothing but multiply. Only loops over blocks and tiles hold that loop: threads move the sums to tensor memory before it, and back to
+//! registers behind it.
 
 use crate::loops::fresh_sums::begin_at_zero;
 use crate::loops::ir::*;
