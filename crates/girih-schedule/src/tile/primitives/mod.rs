@@ -176,6 +176,9 @@ steps! {
     /// apart than a processor foresees.
     "prefetch" Prefetch { at: LoopRef, ahead: u32 = number("how many iterations ahead it asks", 1) }
         => prefetch::apply(kernel, ctx, *at, *ahead);
+    /// `prefetch_panel LOOP`: Each iteration asks for a part of the panel of memory behind the one that it reads, which
+    /// the loops around it read again and again.
+    "prefetch_panel" PrefetchPanel { at: LoopRef } => prefetch::panel::apply(kernel, ctx, *at);
     /// `privatise LOOP, ..`: Each iteration of a loop has buffers of its own for the parts of larger ones that only it
     /// uses.
     "privatise" Privatise { loops: Vec<LoopRef> } => privatise::apply(kernel, loops);

@@ -13,6 +13,7 @@
 //! whose stages read rows that a table gives, each row asks for its piece of a later step. Legal everywhere: memory that is asked
 //! for need not exist.
 
+pub mod panel;
 pub mod passes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,14 +62,24 @@ pub struct Piece<'a> {
 }
 
 impl Piece<'_> {
+    /// The memory, and the index at which a loop's first iteration reads it.
+    pub fn start(&self, f: &For) -> Option<(ValId, Ix)> {
+        let lo = Ix::Const(f.lo.as_const()?);
+        let start = first(self.mem, &self.inner).subst_axes(&mut |a| (a == f.axis).then(|| lo.clone()));
+        Some((self.mem.base, start))
+    }
+
     /// A prefetch for each line of what the iteration that comes so much later reads.
     fn prefetches(&self, axis: AxisId, ahead: u32) -> Vec<Stmt> {
-        let start = self.mem.index.subst_axes(&mut |a| {
-            let first = self.inner.iter().any(|(axis, _)| *axis == a).then_some(Ix::Const(0));
-            if a == axis { Some(Ix::Axis(a) + Ix::Const(ahead.into())) } else { first }
-        });
+        let later = &mut |a| (a == axis).then(|| Ix::Axis(a) + Ix::Const(ahead.into()));
+        let start = first(self.mem, &self.inner).subst_axes(later);
         lines(self.mem, &start, self.bytes).collect()
     }
+}
+
+/// The index of the first element that inner loops load.
+fn first(mem: &Mem, inner: &[(AxisId, u64)]) -> Ix {
+    mem.index.subst_axes(&mut |a| inner.iter().any(|(axis, _)| *axis == a).then_some(Ix::Const(0)))
 }
 
 /// A prefetch for each line of `bytes` bytes of memory, from the element `start` on.
@@ -108,7 +119,7 @@ pub fn far_pieces<'a>(f: &'a For, cache: u64) -> Vec<Piece<'a>> {
 }
 
 /// True if a loop goes through the terms of a register tile.
-fn sums_in_registers(f: &For) -> bool {
+pub fn sums_in_registers(f: &For) -> bool {
     let of_term = |s: &Stmt| match s {
         Stmt::Local { .. } => true,
         Stmt::For(inner) => sums_in_registers(inner),

@@ -5,7 +5,9 @@ use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::edit::most_trips;
 use crate::tile::heuristics::prefetch::{AHEAD, ROUNDS};
-use crate::tile::primitives::{self, Step, prefetch};
+use crate::tile::primitives::prefetch::panel::{self, Panel};
+use crate::tile::primitives::prefetch::{self, Piece};
+use crate::tile::primitives::{self, Step};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -28,7 +30,17 @@ A prefetch is for the data of a later iteration, at least 4 and at most 32 ahead
 not exist: a prefetch cannot fail.
 
 The panels that register tiles read, such as packed weights, are contiguous, but the processor follows memory to the end of a page only.
-Panels of several pages are prefetched, too.
+Panels of several pages are prefetched, too. Where loops around a panel read it again and again, the first pass would wait for memory, and
+the others would leave memory idle. Then each iteration asks for its part of the next panel.
+
+```text
+for i in 0..7: free                              for i in 0..7: free
+  for kk in 0..144: reduce                         for kk in 0..144: reduce
+    for j in 0..32: free vector(16)         -->      prefetch w[k0*4608 + (i*144 + kk)//2*16 + 4608]
+      b: f32 = load w[k0*4608 + kk*32 + j]           for j in 0..32: free vector(16)
+      ..                                               b: f32 = load w[k0*4608 + kk*32 + j]
+                                                       ..
+```
 
 Rows that a table gives, `a[rows[i] + step*32 + k]`, are at no known distance from each other. Where the next step of a serial loop goes
 on in each of them, each row's next piece is prefetched while this one is copied.
@@ -56,9 +68,18 @@ than 2 KiB apart; loops whose iterations are few, or read no more than a core's 
 };
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
-    let (mut steps, mut sites) = (vec![], vec![]);
+    let (mut steps, mut sites, mut again) = (vec![], vec![], vec![]);
     primitives::look(p, &mut |at, f| {
-        let Some(ahead) = far_ahead(f, ctx.target.cache(1)) else { return true };
+        let panels = if prefetch::sums_in_registers(f) { panel::panels(&p.body, f) } else { vec![] };
+        let far = |panel: &Panel<'_>| panel.all.is_none_or(|all| all > ctx.target.cache(1));
+        let ask = panels.iter().any(far);
+        again.extend(panels.into_iter().map(|panel| (panel.mem.base, panel.start)));
+        if ask {
+            sites.push(f.axis);
+            steps.push(Step::PrefetchPanel { at });
+            return false;
+        }
+        let Some(ahead) = far_ahead(f, ctx.target.cache(1), &again) else { return true };
         sites.push(f.axis);
         steps.push(Step::Prefetch { at, ahead });
         false
@@ -90,11 +111,13 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     if ctx.knobs.prefetch { steps } else { vec![] }
 }
 
-/// How many iterations ahead a loop asks for what it reads, if that is worth it.
-fn far_ahead(f: &For, cache: u64) -> Option<u32> {
+/// How many iterations ahead a loop asks for what it reads, if that is worth it. Memory that begins like a panel of
+/// `again` was asked for before.
+fn far_ahead(f: &For, cache: u64, again: &[(ValId, Ix)]) -> Option<u32> {
     let trips = most_trips(f)?;
     let ahead = |bytes: u64| (AHEAD / bytes.max(1)).clamp(4, 32);
-    let each = prefetch::far_pieces(f, cache).into_iter().map(|piece| ahead(piece.bytes));
+    let new = |piece: &Piece<'_>| piece.start(f).is_none_or(|start| !again.contains(&start));
+    let each = prefetch::far_pieces(f, cache).into_iter().filter(new).map(|piece| ahead(piece.bytes));
     each.filter(|n| trips >= ROUNDS * n).max().and_then(|n| u32::try_from(n).ok())
 }
 
@@ -138,6 +161,35 @@ mod tests {
         // A page, and a loop that keeps nothing in registers.
         assert_eq!(asked(&panel(48)), [""; 0]);
         assert_eq!(asked(&panel(64).replace("reduce", "free").replace(" register(16)", "")), [""; 0]);
+    }
+
+    /// A panel of columns of weights that two loops over rows read again, in each stretch of a sum.
+    fn passes(stretches: u32, index: &str) -> String {
+        format!(
+            "  for s in 0..{stretches}: serial\n   for p in 0..2: free\n    for i in 0..7: free\n     for k in 0..36: reduce\n      \
+             local r: f32[32] register(16)\n      for j in 0..32: free\n       a: f32 = load A[{index}]\n       r[j] = a\n"
+        )
+    }
+
+    #[test]
+    fn passes_over_a_panel_ask_for_the_next_one() {
+        let panel = |stretches| asked(&passes(stretches, "s*1152 + k*32 + j"));
+        // 72 lines in 504 iterations: each is asked for four times at most.
+        assert_eq!(panel(32), ["prefetch A[s*1152 + ((p*7 + i)*36 + k)//4*16 + 1152]"]);
+        // More lines than iterations.
+        let wide = passes(32, "s*18432 + k*512 + q*32 + j")
+            .replace("      local", "      for q in 0..16: reduce\n       local");
+        let wide = wide
+            .replace("      for j", "       for j")
+            .replace("       a:", "        a:")
+            .replace("       r[", "        r[");
+        let made = asked(&wide);
+        assert_eq!(made.len(), 3, "{made:?}");
+        assert_eq!(made[2], "prefetch A[s*18432 + ((p*7 + i)*36 + k)*48 + 18464]");
+        // The first cache keeps all of it, the panel has holes, and nothing reads it again.
+        assert_eq!(panel(4), [""; 0]);
+        assert_eq!(asked(&passes(32, "s*2304 + k*64 + j")), [""; 0]);
+        assert_eq!(asked(&passes(32, "((s*2 + p)*7 + i)*1152 + k*32 + j")), [""; 0]);
     }
 
     /// A row that is read for its largest element, folded a second time, and written.

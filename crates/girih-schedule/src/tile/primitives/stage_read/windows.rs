@@ -335,9 +335,9 @@ mod tests {
             format!("X[{place}] where {}", conditions(s))
         };
         let made = staged([49, 32, 72], &read(1), "W[kk*32 + j]");
-        has(&made, &["stage a_pack: f32[8, 9, 9]", "a_pack[kk_2//9, i_2//7 + kk_2//3%3, i_2%7 + kk_2%3]"]);
+        has(&made, &["stage a_pack: f32[8, 9, 9]", "a_pack[kk_1//9, i_2//7 + kk_1//3%3, i_2%7 + kk_1%3]"]);
         let made = staged([49, 32, 72], &read(2), "W[kk*32 + j]");
-        has(&made, &["stage a_pack: f32[8, 15, 15]", "a_pack[kk_2//9, i_2//7*2 + kk_2//3%3, i_2%7*2 + kk_2%3]"]);
+        has(&made, &["stage a_pack: f32[8, 15, 15]", "a_pack[kk_1//9, i_2//7*2 + kk_1//3%3, i_2%7*2 + kk_1%3]"]);
     }
 
     #[test]
