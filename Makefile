@@ -268,7 +268,7 @@ cutile: python
 
 # Kernels in Triton's words, on arrays of NumPy's, and the commands that take them.
 triton-part: python
-	.venv/bin/python -m pytest -q tests/triton/test_numpy.py tests/triton/test_libdevice.py tests/triton/test_float8.py tests/triton/test_races.py tests/triton/test_tools.py tests/triton/test_hostile.py tests/triton/test_units.py tests/triton/test_wraps.py
+	.venv/bin/python -m pytest -q tests/triton/test_numpy.py tests/triton/test_libdevice.py tests/triton/test_float8.py tests/triton/test_races.py tests/triton/test_tools.py tests/triton/test_hostile.py tests/triton/test_units.py tests/triton/test_wraps.py tests/triton/test_pointers.py
 
 # The same on PyTorch's tensors too, natively, on the evaluator and on the simulator, and what PyTorch's inductor writes.
 triton: python

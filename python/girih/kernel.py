@@ -394,7 +394,7 @@ def dtype_name(dtype: Any) -> tuple[str, int]:
 def describe_array(value: Any, name: str) -> Any:
     """The description of an argument that is neither a NumPy array nor a Python number.
 
-    For a tensor of PyTorch: its address, the bytes it spans, whether it may be written, its element type, and its
+    For a tensor of PyTorch: its address, the bytes that it spans before and from there on, whether it may be written, its element type, and its
     strides unless it is contiguous; for others an array or a number.
     """
     if _tensors.is_tensor(value):
@@ -428,7 +428,7 @@ def describe_array(value: Any, name: str) -> Any:
     )
 
 
-def describe_view(found: View, name: str) -> tuple[int, int, bool, str, tuple | None, int, Any]:
+def describe_view(found: View, name: str) -> tuple[int, tuple[int, int], bool, str, tuple | None, int, Any]:
     """An array of a CUDA device; kernels run on its stream."""
     if found.element not in NAMES:
         raise TypeError(f"elements of the type {found.element} cannot be passed to a kernel; the types are {', '.join(USUAL)}")
@@ -440,10 +440,10 @@ def describe_view(found: View, name: str) -> tuple[int, int, bool, str, tuple | 
     layout = None if found.contiguous else (list(found.shape), [s // size for s in found.strides])
     bytes_spanned = span(found.shape, found.strides, size)
     element = NAMES[found.element].name
-    return found.address, bytes_spanned, found.writable, element, layout, found.stream, found.owner
+    return found.address, (0, bytes_spanned), found.writable, element, layout, found.stream, found.owner
 
 
-def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None, int | None, Any]:
+def describe_torch(value: Any, name: str) -> tuple[int, tuple[int, int], bool, str, tuple | None, int | None, Any]:
     stream = None
     # Where programs for "cuda" run on the processor, a tensor's device is the one they asked for, not the real one.
     if value.device.type != "cpu" and (where := value.untyped_storage().device).type != "cpu":
@@ -460,7 +460,7 @@ def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | 
     size = value.element_size()
     strides = [s * size for s in value.stride()]
     layout = None if value.is_contiguous() else (list(value.shape), list(value.stride()))
-    return value.data_ptr(), span(value.shape, strides, size), True, found.name, layout, stream, value
+    return value.data_ptr(), (0, span(value.shape, strides, size)), True, found.name, layout, stream, value
 
 
 def span(shape: tuple, strides: list[int], size: int) -> int:

@@ -7,6 +7,9 @@ of the device.
     @torch.library.custom_op("mine::doubled", mutates_args=(), device_types="cuda")   # runs, though the memory is the host's
     def doubled(x: torch.Tensor) -> torch.Tensor:
         return torch.full_like(x, 2.0, device="cuda") * x                             # makes a tensor of the device
+
+A library may also replace PyTorch's own operators on CUDA (`Library("aten", "IMPL").impl("abs", mine, "CUDA")`). Then `mine` takes the
+device's tensors, and PyTorch's kernel the host's.
 """
 
 import functools
@@ -16,8 +19,9 @@ import weakref
 _RUNS = ("", "CPU", "CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA")
 
 
-def adopt(torch, inside, marked):
-    """Makes `torch.library` register functions that run `inside` the mode; `marked` tells whether an operand is the device's."""
+def adopt(torch, inside, marked, asked):
+    """Makes `torch.library` register functions that run `inside` the mode; `marked` tells whether an operand is the device's, and
+    `asked` whether the call of PyTorch's interface that runs now asks for a tensor of the device."""
     Library = torch.library.Library
     real = Library.impl
     # For each operator and kind of kernel: the library that registered, and its functions for the host (False) and the device (True).
@@ -26,7 +30,18 @@ def adopt(torch, inside, marked):
     @functools.wraps(real)
     def impl(library, op_name, fn, dispatch_key="", *, with_keyset=False, **options):
         key = dispatch_key or library.dispatch_key
-        if library.ns == "aten" or key not in _RUNS or fn is torch.library.fallthrough_kernel:
+        plain = key not in _RUNS or fn is torch.library.fallthrough_kernel
+        if library.ns == "aten" and not plain and key.endswith("CUDA") and hasattr(torch.library, "get_kernel"):
+            here, name = key.replace("CUDA", "CPU"), op_name
+            if isinstance(name, str):
+                name = "aten::" + name.split("::")[-1]
+            try:
+                host = torch.library.get_kernel(name, here)
+            except RuntimeError:  # one that only the device has
+                return real(library, op_name, inside(fn), here, with_keyset=with_keyset, **options)
+            run = _replaced(inside(fn), host, marked, asked, with_keyset)
+            return real(library, op_name, run, here, with_keyset=True, **options)
+        if library.ns == "aten" or plain:
             return real(library, op_name, fn, dispatch_key, with_keyset=with_keyset, **options)
         if not key.endswith(("CPU", "CUDA")):
             return real(library, op_name, inside(fn), dispatch_key, with_keyset=with_keyset, **options)
@@ -41,6 +56,17 @@ def adopt(torch, inside, marked):
         return real(library, op_name, _chosen(kernels, marked, with_keyset), here, with_keyset=with_keyset, **options)
 
     Library.impl = impl
+
+
+def _replaced(fn, host, marked, asked, with_keyset):
+    """The function for the device's operands, and PyTorch's kernel for the host's."""
+
+    def run(keyset, *args, **kwargs):
+        if any(map(marked, (*args, *kwargs.values()))) or asked():
+            return fn(keyset, *args, **kwargs) if with_keyset else fn(*args, **kwargs)
+        return host.call_boxed(keyset, *args, **kwargs)
+
+    return run
 
 
 def _chosen(kernels, marked, with_keyset):

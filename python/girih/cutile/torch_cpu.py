@@ -44,6 +44,13 @@ def _questions(tensor):
     return frozenset([getattr(tensor, name) for name in methods] + [getattr(tensor, name).__get__ for name in properties])
 
 
+class _Asking(threading.local):
+    """The device that a thread's call of PyTorch's interface asks for."""
+
+    #: True if it asks for a tensor of the device.
+    cuda = False
+
+
 class _Redirect:
     def __init__(self, torch):
         self.torch = torch
@@ -53,6 +60,7 @@ class _Redirect:
         self.contexts = []
         # The graph that is under capture.
         self.graph = None
+        self.asking = _Asking()
         # The functions to call in place of PyTorch's own on tensors of the device.
         self.products = _products.rounded(torch)
 
@@ -86,6 +94,10 @@ class _Redirect:
     def marked(self, tensor):
         return getattr(self.home(tensor), _MARK, False)
 
+    def holds(self, value):
+        """Returns True if one of the tensors in a value is the device's."""
+        return any(map(self.marked, self.tensors((value,))))
+
     def mark(self, tensor, cuda):
         setattr(self.home(tensor), _MARK, cuda)
         return tensor
@@ -115,7 +127,11 @@ class _Redirect:
             func = self.products.get(func, func)
         if self.graph is not None and cuda:
             return self.record(func, args, kwargs, given)
-        return self.settle(func(*args, **kwargs), given, cuda, asked is not None)
+        before, self.asking.cuda = self.asking.cuda, cuda
+        try:
+            return self.settle(func(*args, **kwargs), given, cuda, asked is not None)
+        finally:
+            self.asking.cuda = before
 
     def settle(self, result, given, cuda, asked):
         """Marks the tensors of a result that lie in memory of their own; a tensor asked for on the other side is a copy."""
@@ -200,7 +216,7 @@ class _Redirect:
 
         # PyTorch calls these while no mode is active: the program's own backward passes and its operators.
         torch.autograd._engine_run_backward = inside(torch.autograd._engine_run_backward)
-        _operators.adopt(torch, inside, lambda value: any(map(self.marked, self.tensors((value,)))))
+        _operators.adopt(torch, inside, self.holds, lambda: self.asking.cuda)
         _compiled.adopt(torch)
         self._gradients()
 
@@ -584,6 +600,9 @@ class _Redirect:
             "is_tf32_supported": lambda: True,
             "device_count": lambda: 1,
             "current_device": zero,
+            # `torch.cuda._DeviceGuard` calls these; code that inductor wrote enters it.
+            "_exchange_device": zero,
+            "_maybe_exchange_device": zero,
             "set_device": lambda asked: redirect.device(asked) and None,
             "get_device_name": lambda asked=None: _device.NAME,
             "get_device_capability": lambda asked=None: _device.CAPABILITY,

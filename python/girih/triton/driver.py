@@ -12,7 +12,7 @@ from triton.backends.driver import DriverBase
 
 from girih import _girih
 from girih.frontend.errors import LaunchError, kernel_error, kernel_warning
-from girih.kernel import describe_array, dtype_name, write_out
+from girih.kernel import NAMES, describe_array, dtype_name, write_out
 from girih.triton import hosting, tuning
 
 
@@ -43,14 +43,40 @@ def _describe(value, name):
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
         return _of_numpy(value, name)
+    if _is_pointer(value):
+        return _of_pointer(value, name)
     found = describe_array(value, name)
     if type(found) is tuple:
-        address, spanned, writable, element, _layout, stream, owner = found
-        if whole and spanned:
+        address, memory, writable, element, _layout, stream, owner = found
+        if whole and memory != (0, 0):
             storage = value.untyped_storage()
-            spanned = storage.data_ptr() + storage.nbytes() - address
-        return address, spanned, writable, element, None, stream, owner
+            memory = _around(address, [(storage.data_ptr(), storage.nbytes())])
+        return address, memory, writable, element, None, stream, owner
     return found
+
+
+def _is_pointer(value):
+    """True for an object that Triton takes for a tensor since it has an address and an element type, and that is none of PyTorch's."""
+    torch = sys.modules.get("torch")
+    tensor = torch is not None and isinstance(value, torch.Tensor)
+    return not tensor and callable(getattr(value, "data_ptr", None)) and hasattr(value, "dtype")
+
+
+def _of_pointer(value, name):
+    element = NAMES.get(str(value.dtype).removeprefix("torch."))
+    if element is None:
+        raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")
+    address = value.data_ptr()
+    memory = _around(address, _of_all_tensors())
+    if memory is None:
+        raise ValueError(f"the argument `{name}` is the address {address:#x}, which is in no tensor")
+    return address, memory, True, element.name, None, None, value
+
+
+def _around(address, tensors):
+    """The bytes before and from an address on of the tensors that hold it; None where none does. It may be just behind the last byte."""
+    spans = [(address - start, start + size - address) for start, size in tensors if start <= address <= start + size]
+    return (max(before for before, _ in spans), max(behind for _, behind in spans)) if spans else None
 
 
 def _of_numpy(array, name):
@@ -58,9 +84,7 @@ def _of_numpy(array, name):
 
     address = array.ctypes.data
     low, high = byte_bounds(array)
-    if low < address:
-        raise ValueError(f"the argument `{name}` runs backwards in memory; pass a copy of it")
-    return address, high - address if array.size else 0, array.flags.writeable, dtype_name(array.dtype)[0], None, None, array
+    return address, (address - low, high - address) if array.size else (0, 0), array.flags.writeable, dtype_name(array.dtype)[0], None, None, array
 
 
 class Loaded:

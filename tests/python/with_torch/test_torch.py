@@ -176,6 +176,39 @@ def operator(name, device):
     return doubled
 
 
+@pytest.mark.skipif(not hasattr(torch.library, "get_kernel"), reason="this PyTorch does not give its kernels to others")
+def test_operators_of_pytorch_are_replaced_on_the_device_alone():
+    library = torch.library.Library("aten", "IMPL")
+
+    def absolute(x):
+        made = torch.full(x.shape, 7.0, device=x.device)
+        assert x.is_cuda and made.is_cuda
+        return made
+
+    library.impl("abs", absolute, "CUDA")
+    library.impl("ones", lambda size, **options: torch.full(size, 5.0, device=options["device"]), "CUDA")
+    # One that PyTorch makes of others, and one that it has on devices only.
+    library.impl("tile", lambda x, dims: torch.full((2,), 9.0, device=x.device), "CUDA")
+    library.impl("_flash_attention_forward", lambda *args, **options: (args[0] + 1,) * 5, "CUDA")
+    try:
+        for side, found in (("cuda", (7.0, 5.0, 9.0)), ("cpu", (1.0, 1.0, -1.0))):
+            x = torch.tensor([-1.0], device=side)
+            made = torch.abs(x), torch.ones(3, device=side), torch.tile(x, (2,))
+            assert [y.flatten()[0].item() for y in made] == list(found)
+            assert all(y.is_cuda == (side == "cuda") for y in made)
+        q = torch.zeros(1, device="cuda")
+        again = torch.ops.aten._flash_attention_forward(q, q, q, None, None, 1, 1, 0.0, False, False)
+        assert again[0].item() == 1 and again[0].is_cuda
+    finally:
+        library._destroy()
+    assert torch.abs(torch.tensor([-1.0], device="cuda")).item() == 1
+
+
+def test_the_guards_of_compiled_code():
+    with torch.cuda._DeviceGuard(0):
+        assert torch.cuda.current_device() == 0
+
+
 @pytest.mark.parametrize("device, sides", [("cuda", ["cuda"]), (None, ["cuda", "cpu"]), ("cpu", ["cpu"])])
 def test_operators_of_python_run_where_their_operands_are(device, sides):
     doubled = operator(f"doubled_{device}", device)

@@ -406,7 +406,7 @@ impl Dispatcher {
         }
         if let Some(found) = interface::read(value) {
             let (of, stream, owner) = (found.kernels.to_string(), Some(found.stream), value.clone().unbind());
-            let described = (found.address, found.bytes, found.writable, of, None, stream, owner);
+            let described = (found.address, (0, found.bytes), found.writable, of, None, stream, owner);
             collected.described(described, parameter.name.bind(py));
             return Ok(());
         }

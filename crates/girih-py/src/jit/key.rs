@@ -251,20 +251,20 @@ fn known_type(py: Python<'_>, descriptor: *mut ffi::PyObject, name_of: &Bound<'_
     Ok(number)
 }
 
-/// `(address, bytes, writable, dtype name, layout, stream, owner)`: the layout `(shape, strides in elements)` where it is not
+/// `(address, (bytes before it, bytes from it on), writable, dtype name, layout, stream, owner)`: the layout `(shape, strides in elements)` where it is not
 /// row-major without gaps, the stream of an array that is on a CUDA device, and the owner of the memory.
-pub type Described = (u64, u64, bool, String, Option<(Vec<i64>, Vec<i64>)>, Option<u64>, Py<PyAny>);
+pub type Described = (u64, (u64, u64), bool, String, Option<(Vec<i64>, Vec<i64>)>, Option<u64>, Py<PyAny>);
 
 impl Collected {
     /// An array other than NumPy's.
     pub fn described(&mut self, found: Described, parameter: &Bound<'_, PyString>) {
-        let (address, bytes, writable, name, layout, stream, owner) = found;
+        let (address, (before, bytes), writable, name, layout, stream, owner) = found;
         self.alive.push(owner);
         if let Some(stream) = stream {
             self.on_device.get_or_insert_with(|| (parameter.clone().unbind(), stream));
         }
         let dtype = TYPES.lock().unwrap_or_else(PoisonError::into_inner).number(&name);
-        self.array(Array { address, bytes, before: 0, writable, whole: layout.is_none(), dtype });
+        self.array(Array { address, bytes, before, writable, whole: layout.is_none(), dtype });
         if let Some((shape, strides)) = layout {
             self.layouts.push((parameter.clone().unbind(), Layout { shape, strides }));
         }
