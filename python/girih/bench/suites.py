@@ -173,6 +173,7 @@ def conv():
     yield Row("3x3 128 to 128, 28x28", conv2d(128, 128, 3, 28), 0.9, flops(128, 128, 3, 28))
     yield Row("3x3 256 to 256, 14x14", conv2d(256, 256, 3, 14), 0.9, flops(256, 256, 3, 14))
     yield Row("3x3 512 to 512, 7x7", conv2d(512, 512, 3, 7), 0.9, flops(512, 512, 3, 7))
+    yield Row("3x3 512 to 512, 7x7, weights that stay", conv2d(512, 512, 3, 7), 0.9, flops(512, 512, 3, 7), frozen=True)
     yield Row("3x3 stride 2 64 to 128, 56x56", conv2d(64, 128, 3, 56, stride=2), 0.9, flops(64, 128, 3, 28))
     yield Row("7x7 stride 2 3 to 64, 224x224", conv2d(3, 64, 7, 224, stride=2), 0.9, flops(3, 64, 7, 112))
     yield Row("1x1 256 to 64, 56x56", conv2d(256, 64, 1, 56), 0.9, flops(256, 64, 1, 56))

@@ -32,14 +32,13 @@ def adopt(torch, inside, marked, asked):
         key = dispatch_key or library.dispatch_key
         plain = key not in _RUNS or fn is torch.library.fallthrough_kernel
         if library.ns == "aten" and not plain and key.endswith("CUDA") and hasattr(torch.library, "get_kernel"):
-            here, name = key.replace("CUDA", "CPU"), op_name
-            if isinstance(name, str):
-                name = "aten::" + name.split("::")[-1]
+            here = key.replace("CUDA", "CPU")
             try:
-                host = torch.library.get_kernel(name, here)
-            except RuntimeError:  # one that only the device has
+                overload = _overload(torch, op_name)
+                host = torch.library.get_kernel(overload, here)
+            except (AttributeError, RuntimeError):  # one that PyTorch does not know, or has on the device alone
                 return real(library, op_name, inside(fn), here, with_keyset=with_keyset, **options)
-            run = _replaced(inside(fn), host, marked, asked, with_keyset)
+            run = _replaced(torch, inside(fn), overload, host, marked, asked, with_keyset)
             return real(library, op_name, run, here, with_keyset=True, **options)
         if library.ns == "aten" or plain:
             return real(library, op_name, fn, dispatch_key, with_keyset=with_keyset, **options)
@@ -58,13 +57,34 @@ def adopt(torch, inside, marked, asked):
     Library.impl = impl
 
 
-def _replaced(fn, host, marked, asked, with_keyset):
+def _overload(torch, name):
+    """The operator of PyTorch's that a name, `abs` or `aten::add.Tensor`, or the operator itself says."""
+    if not isinstance(name, str):
+        return name
+    packet, _, overload = name.split("::")[-1].partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+def _replaced(torch, fn, overload, host, marked, asked, with_keyset):
     """The function for the device's operands, and PyTorch's kernel for the host's."""
+    tensors = [at for at, argument in enumerate(overload._schema.arguments) if str(argument.type) == "Tensor"]
 
     def run(keyset, *args, **kwargs):
         if any(map(marked, (*args, *kwargs.values()))) or asked():
             return fn(keyset, *args, **kwargs) if with_keyset else fn(*args, **kwargs)
-        return host.call_boxed(keyset, *args, **kwargs)
+        return host.call_boxed(keyset, *numbers_as_tensors(args), **kwargs)
+
+    def numbers_as_tensors(args):
+        """The arguments with the tensors that PyTorch had made of numbers, and gives as these."""
+        if not any(isinstance(args[at], (bool, int, float, complex)) for at in tensors if at < len(args)):
+            return args
+        wide = any(isinstance(a, torch.Tensor) and a.dtype in (torch.float64, torch.complex128) for a in args)
+        made = list(args)
+        for at in tensors:
+            if at < len(args) and isinstance(args[at], (bool, int, float, complex)):
+                as_double = torch.float64 if wide and isinstance(args[at], float) else None
+                made[at] = torch.tensor(args[at], dtype=as_double)
+        return made
 
     return run
 

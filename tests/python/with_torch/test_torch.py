@@ -189,6 +189,8 @@ def test_operators_of_pytorch_are_replaced_on_the_device_alone():
     library.impl("ones", lambda size, **options: torch.full(size, 5.0, device=options["device"]), "CUDA")
     # One that PyTorch makes of others, and one that it has on devices only.
     library.impl("tile", lambda x, dims: torch.full((2,), 9.0, device=x.device), "CUDA")
+    library.impl("bitwise_left_shift", lambda x, y: x, "CUDA")  # it has no overload of that name
+    library.impl("mul.Tensor", lambda x, y: torch.full_like(x, 3.0), "CUDA")
     library.impl("_flash_attention_forward", lambda *args, **options: (args[0] + 1,) * 5, "CUDA")
     try:
         for side, found in (("cuda", (7.0, 5.0, 9.0)), ("cpu", (1.0, 1.0, -1.0))):
@@ -196,6 +198,10 @@ def test_operators_of_pytorch_are_replaced_on_the_device_alone():
             made = torch.abs(x), torch.ones(3, device=side), torch.tile(x, (2,))
             assert [y.flatten()[0].item() for y in made] == list(found)
             assert all(y.is_cuda == (side == "cuda") for y in made)
+        assert torch.mul(2.5, 2).item() == 5 and torch.mul(2.5, 2).dtype == torch.float32
+        assert (torch.tensor([2]) * 0.1).dtype == torch.float32
+        assert (torch.ones(1, dtype=torch.float64) * 0.1).item() == 0.1
+        assert (torch.ones(1, device="cuda") * 0.1).item() == 3
         q = torch.zeros(1, device="cuda")
         again = torch.ops.aten._flash_attention_forward(q, q, q, None, None, 1, 1, 0.0, False, False)
         assert again[0].item() == 1 and again[0].is_cuda
