@@ -191,8 +191,10 @@ fn reorder(kernel: &Kernel, chain: &[&For], at: LoopRef) -> Result<Option<Choice
     let conflict = (0..all[s].loads.len())
         .filter(|&at| far(&all[s], at))
         .find_map(|at| (0..all.len()).find(|&t| t != s && all[t].loads[at] == Stride::Unit));
-    let big = |f: &For| at_most(&f.hi).is_none_or(|n| n > BLOCK);
-    let block = conflict.filter(|&t| big(chain[t]) && big(chain[s]));
+    // A nest of one block is left as it is: `transpose` runs it in vectors.
+    let of_blocks = |f: &For, least: i64| at_most(&f.hi).is_none_or(|n| n >= least);
+    let several = |t: usize| of_blocks(chain[t], BLOCK + 1) || of_blocks(chain[s], BLOCK + 1);
+    let block = conflict.filter(|&t| of_blocks(chain[t], BLOCK) && of_blocks(chain[s], BLOCK) && several(t));
     if s + 1 == chain.len() && block.is_none() {
         return Ok(None);
     }
@@ -226,6 +228,19 @@ mod tests {
         let (out, _) = apply("interchange", &k, &context());
         let want = "tile kernel k(p: ptr f32):\n  for j in 0..32: free\n    for i in 0..8: free\n      store p[j*8 + i] = 1.0\n";
         assert_eq!(text(&out), want);
+    }
+
+    #[test]
+    fn a_nest_of_several_blocks_is_cut_into_them() {
+        let cut = |rows: u32, columns: u32| {
+            let nest = format!(
+                "loop kernel k(p: ptr f32, q: ptr f32):\n  for i in 0..{rows}: free\n    for j in 0..{columns}: free\n      \
+                 a: f32 = load p[i*{columns} + j]\n      store q[j*{rows} + i] = a\n"
+            );
+            text(&apply("interchange", &kernel(&nest), &context()).0).contains("local block: f32[16, 16]")
+        };
+        assert!(cut(448, 16) && cut(16, 48) && cut(40, 40));
+        assert!(!cut(16, 16) && !cut(448, 8) && !cut(8, 448));
     }
 
     #[test]
