@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-base -p girih-tile-ir -p girih-graph -p g
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: playground build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules triton-versions test-torch test-huggingface walks opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: playground build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries flaggems triton-schedules triton-versions test-torch test-huggingface walks opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -296,6 +296,13 @@ triton-versions: python
 		PATH="$(CURDIR)/.venv/bin:$$PATH" .venv-triton-$$version/bin/python -m pytest -q tests/triton --ignore tests/triton/libraries \
 			--ignore tests/triton/test_inductor.py || exit 1; \
 	done
+
+# Operators of PyTorch's that flag-gems replaces on the device, with a Triton that has its block pointers.
+flaggems: python
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
+	$(call beside,.venv-flaggems)
+	.venv-flaggems/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-flaggems.txt
+	.venv-flaggems/bin/python -m pytest -q -p girih.triton tests/triton/test_flaggems.py
 
 # The tutorials on the simulator of two GPUs under eight schedules of their threads.
 triton-schedules: python

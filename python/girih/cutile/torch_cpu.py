@@ -24,6 +24,7 @@ from girih.cutile import compiled as _compiled
 from girih.cutile import device as _device
 from girih.cutile import driver as _driver
 from girih.cutile import operators as _operators
+from girih.cutile import philox as _philox
 from girih.cutile import products as _products
 
 # Marks a storage of the device.
@@ -172,8 +173,10 @@ class _Redirect:
         names = self.cuda_module()
         _fill(self.torch.cuda, names)
         _quiet_marks(self.torch.cuda)
-        # Launchers ask for a stream here.
+        # Launchers ask for a stream here, and code that inductor wrote for memory.
         self.torch._C._cuda_getCurrentRawStream = lambda device=0: 0
+        if guards := getattr(getattr(self.torch._C, "_dynamo", None), "guards", None):
+            guards._empty_strided_cuda = lambda size, strides, dtype: self.torch.empty_strided(size, strides, dtype=dtype, device="cuda")
         if accelerator := getattr(self.torch, "accelerator", None):
             _fill(accelerator, self.accelerator_module(names))
 
@@ -578,8 +581,10 @@ class _Redirect:
         def zero(*_args, **_options):
             return 0
 
+        drawing = _philox.generator(torch, self.cuda0)
+
         def seed(number):
-            torch.default_generator.manual_seed(int(number))
+            drawing.manual_seed(int(number))
 
         @contextlib.contextmanager
         def stream_context(stream):
@@ -630,12 +635,12 @@ class _Redirect:
             "manual_seed_all": seed,
             "seed": nothing,
             "seed_all": nothing,
-            "initial_seed": torch.default_generator.initial_seed,
+            "initial_seed": drawing.initial_seed,
             "get_rng_state": lambda asked=None: torch.get_rng_state(),
             "get_rng_state_all": lambda: [torch.get_rng_state()],
             "set_rng_state": lambda state, asked=None: torch.set_rng_state(state),
             "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
-            "default_generators": (torch.default_generator,),
+            "default_generators": (drawing,),
         }
         for name in (
             "init", "_lazy_init", "synchronize", "empty_cache", "ipc_collect", "reset_peak_memory_stats",

@@ -210,9 +210,37 @@ def test_operators_of_pytorch_are_replaced_on_the_device_alone():
     assert torch.abs(torch.tensor([-1.0], device="cuda")).item() == 1
 
 
-def test_the_guards_of_compiled_code():
+def test_what_compiled_code_calls():
     with torch.cuda._DeviceGuard(0):
         assert torch.cuda.current_device() == 0
+    made = torch._C._dynamo.guards._empty_strided_cuda((3, 2), (1, 4), torch.float16)
+    assert made.is_cuda and made.shape == (3, 2) and made.stride() == (1, 4) and made.dtype == torch.float16
+
+
+def test_the_generator_of_the_device():
+    (generator,) = torch.cuda.default_generators
+    torch.manual_seed(5)
+    seed, offset = generator.get_state().view(torch.int64).tolist()
+    assert (seed, offset) == (5, 0) and torch.cuda.initial_seed() == 5 and generator.device.type == "cuda"
+    # A kernel that draws numbers moves the offset on.
+    state = generator.get_state()
+    state.view(torch.int64)[1] += 8
+    generator.set_state(state)
+    assert generator.get_state().view(torch.int64).tolist() == [5, 8] and generator.get_offset() == 8
+    # Going back to a state gives the same numbers again, and PyTorch's numbers count.
+    first, here = torch.rand(4, device="cuda"), generator.get_state()
+    second = torch.rand(4, device="cuda")
+    assert not torch.equal(here, generator.get_state())
+    generator.set_state(here)
+    assert torch.equal(torch.rand(4, device="cuda"), second)
+    generator.set_state(state)
+    torch.manual_seed(5)
+    assert generator.get_state().view(torch.int64).tolist() == [5, 0]
+    assert torch.equal(torch.rand(4, device="cuda"), first)
+    with pytest.raises(RuntimeError, match="size"):
+        generator.set_state(torch.get_rng_state())
+    torch.cuda.manual_seed(-1)
+    assert generator.get_state().view(torch.int64).tolist() == [-1, 0]
 
 
 @pytest.mark.parametrize("device, sides", [("cuda", ["cuda"]), (None, ["cuda", "cpu"]), ("cpu", ["cpu"])])
