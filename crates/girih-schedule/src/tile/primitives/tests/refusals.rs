@@ -68,6 +68,8 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         ),
         (ADD, "prefetch i by 2", &cpu, "it reads no pieces of memory that lie far apart and are known beforehand"),
         (ADD, "prefetch i by 2", &graphics, "sm_90a has no caches that are asked"),
+        (ADD, "prefetch_panel j", &cpu, "it reads no panel of memory that the loops around it read again"),
+        (ADD, "prefetch_panel j", &graphics, "sm_90a has no caches that are asked"),
         (TURNED, "vector i, j by 16", &cpu, "its loops do not run over whole squares of 16 lanes"),
         (TURNED, "vector i by 8", &cpu, "it runs in order, is placed already, or holds other loops"),
         (ADD, "bind i to thread", &cpu, "a block at most"),
