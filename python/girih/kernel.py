@@ -394,8 +394,8 @@ def dtype_name(dtype: Any) -> tuple[str, int]:
 def describe_array(value: Any, name: str) -> Any:
     """The description of an argument that is neither a NumPy array nor a Python number.
 
-    For a tensor of PyTorch: its address, the bytes that it spans before and from there on, whether it may be written, its element type, and its
-    strides unless it is contiguous; for others an array or a number.
+    For a tensor of PyTorch: its address, the bytes that it spans before and from there on, whether it may be written, its element
+    type, and its strides unless it is contiguous; for others an array or a number.
     """
     if _tensors.is_tensor(value):
         return describe_torch(value, name)
@@ -452,15 +452,21 @@ def describe_torch(value: Any, name: str) -> tuple[int, tuple[int, int], bool, s
         import torch
 
         stream = torch.cuda.current_stream(where).cuda_stream
-    found = NAMES.get(str(value.dtype).removeprefix("torch."))
-    if found is None:
-        raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")
+    element = element_name(value, name)
     if problem := _tensors.problem(value):
         raise ValueError(f"the argument `{name}` is a tensor that {problem}")
     size = value.element_size()
     strides = [s * size for s in value.stride()]
     layout = None if value.is_contiguous() else (list(value.shape), list(value.stride()))
-    return value.data_ptr(), (0, span(value.shape, strides, size)), True, found.name, layout, stream, value
+    return value.data_ptr(), (0, span(value.shape, strides, size)), True, element, layout, stream, value
+
+
+def element_name(value: Any, name: str) -> str:
+    """The name of the element type of a tensor, or of a pointer with such a type."""
+    found = NAMES.get(str(value.dtype).removeprefix("torch."))
+    if found is None:
+        raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")
+    return found.name
 
 
 def span(shape: tuple, strides: list[int], size: int) -> int:

@@ -65,7 +65,7 @@ def test_folds(dim):
     agree(lambda x: torch.max(x, dim), x)
     agree(lambda x: torch.sort(x, dim), x)
     agree(lambda x: torch.topk(x.reshape(-1, 9), 3), x)
-    # Along another axis than the last its blocks of rows are no power of two, which Triton refuses.
+    # Along any axis but the last, flag-gems picks a block size that is not a power of two, and Triton rejects it.
     agree(lambda x: torch.argmax(x, -1), x)
 
 
@@ -79,7 +79,7 @@ def test_products():
 def test_norms():
     x, w, b = made(6, 96), made(96), made(96)
     agree(lambda x, w, b: F.layer_norm(x, (96,), w, b), x, w, b)
-    # A group whose channels are no power of two runs into the next one: `GIRIH_DEVICE=eval` says that its blocks race.
+    # flag-gems writes into the next group unless the channel count is a power of two; `GIRIH_DEVICE=eval` reports the race.
     agree(lambda x, w, b: F.group_norm(x, 6, w, b), made(2, 96, 5, 7), w, b)
     agree(lambda x: F.normalize(x, dim=1), x)
 

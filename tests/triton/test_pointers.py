@@ -55,6 +55,11 @@ def test_an_object_with_an_address_and_a_type(device):
     x, out = torch.arange(100.0), torch.zeros(40)
     copied[(3,)](Typed(x, 60), Typed(out, 0), 40, -1, BLOCK=16)
     assert torch.equal(out, x[21:61].flip(0))
+    # One that names its storage.
+    stored = Typed(x, 70)
+    stored.untyped_storage = x.untyped_storage
+    copied[(3,)](stored, out, 40, -1, BLOCK=16)
+    assert torch.equal(out, x[31:71].flip(0))
     # The same memory as other elements.
     words = torch.zeros(40, dtype=torch.int32)
     copied[(3,)](Typed(x, 5, torch.int32), words, 40, 1, BLOCK=16)

@@ -76,14 +76,11 @@ def _replaced(torch, fn, overload, host, marked, asked, with_keyset):
 
     def numbers_as_tensors(args):
         """The arguments with the tensors that PyTorch had made of numbers, and gives as these."""
-        if not any(isinstance(args[at], (bool, int, float, complex)) for at in tensors if at < len(args)):
-            return args
-        wide = any(isinstance(a, torch.Tensor) and a.dtype in (torch.float64, torch.complex128) for a in args)
+        numbers = [at for at in tensors if at < len(args) and isinstance(args[at], (bool, int, float, complex))]
+        wide = numbers and any(isinstance(a, torch.Tensor) and a.dtype in (torch.float64, torch.complex128) for a in args)
         made = list(args)
-        for at in tensors:
-            if at < len(args) and isinstance(args[at], (bool, int, float, complex)):
-                as_double = torch.float64 if wide and isinstance(args[at], float) else None
-                made[at] = torch.tensor(args[at], dtype=as_double)
+        for at in numbers:
+            made[at] = torch.tensor(args[at], dtype=torch.float64 if wide and isinstance(args[at], float) else None)
         return made
 
     return run

@@ -234,7 +234,7 @@ class _Redirect:
         @functools.wraps(run)
         def run_backward(outputs, *args, **kwargs):
             before = getattr(passes, "cuda", False)
-            passes.cuda = any(map(self.marked, self.tensors((outputs,))))
+            passes.cuda = self.holds(outputs)
             try:
                 return run(outputs, *args, **kwargs)
             finally:

@@ -12,7 +12,7 @@ from triton.backends.driver import DriverBase
 
 from girih import _girih
 from girih.frontend.errors import LaunchError, kernel_error, kernel_warning
-from girih.kernel import NAMES, describe_array, dtype_name, write_out
+from girih.kernel import describe_array, dtype_name, element_name, write_out
 from girih.triton import hosting, tuning
 
 
@@ -63,14 +63,14 @@ def _is_pointer(value):
 
 
 def _of_pointer(value, name):
-    element = NAMES.get(str(value.dtype).removeprefix("torch."))
-    if element is None:
-        raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")
-    address = value.data_ptr()
-    memory = _around(address, _of_all_tensors())
+    element, address = element_name(value, name), value.data_ptr()
+    storage = value.untyped_storage() if hasattr(value, "untyped_storage") else None
+    # Looking for the tensor takes milliseconds.
+    memory = _around(address, [(storage.data_ptr(), storage.nbytes())]) if hasattr(storage, "nbytes") else None
+    memory = memory or _around(address, _of_all_tensors())
     if memory is None:
         raise ValueError(f"the argument `{name}` is the address {address:#x}, which is in no tensor")
-    return address, memory, True, element.name, None, None, value
+    return address, memory, True, element, None, None, value
 
 
 def _around(address, tensors):

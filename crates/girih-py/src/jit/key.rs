@@ -251,8 +251,8 @@ fn known_type(py: Python<'_>, descriptor: *mut ffi::PyObject, name_of: &Bound<'_
     Ok(number)
 }
 
-/// `(address, (bytes before it, bytes from it on), writable, dtype name, layout, stream, owner)`: the layout `(shape, strides in elements)` where it is not
-/// row-major without gaps, the stream of an array that is on a CUDA device, and the owner of the memory.
+/// `(address, (bytes before it, bytes from it on), writable, dtype name, layout, stream, owner)`: the layout `(shape, strides in
+/// elements)` where it is not row-major without gaps, the stream of an array that is on a CUDA device, and the owner of the memory.
 pub type Described = (u64, (u64, u64), bool, String, Option<(Vec<i64>, Vec<i64>)>, Option<u64>, Py<PyAny>);
 
 impl Collected {

@@ -29,9 +29,7 @@ use crate::tile::lines::{LINE, PERIOD};
 use crate::tile::target::Capability;
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, ahead: u32) -> Result<(), String> {
-    if !ctx.target.has(Capability::Caches) {
-        return Err(format!("{} has no caches that are asked", ctx.target.name));
-    }
+    has_caches(ctx)?;
     let cache = ctx.target.cache(1);
     replace(kernel, at, &mut |kernel, f| {
         let mut new = f.clone();
@@ -52,6 +50,27 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, ahead: u32) -> Res
         new.body.splice(0..0, asked);
         Ok(vec![Stmt::For(Box::new(new))])
     })
+}
+
+/// Returns an error if prefetches mean nothing to a machine.
+fn has_caches(ctx: &Context) -> Result<(), String> {
+    if ctx.target.has(Capability::Caches) {
+        return Ok(());
+    }
+    Err(format!("{} has no caches that are asked", ctx.target.name))
+}
+
+/// Lets each iteration of a loop begin with prefetches.
+fn ask_first(kernel: &mut Kernel, at: LoopRef, asked: &[Stmt]) -> Result<(), String> {
+    replace(kernel, at, &mut |_, f| {
+        let body = [asked, &f.body].concat();
+        Ok(vec![Stmt::For(Box::new(For { body, ..f.clone() }))])
+    })
+}
+
+/// True if a loop begins with prefetches: it gets no more.
+fn asks_already(f: &For) -> bool {
+    matches!(f.body.first(), Some(Stmt::Prefetch { .. }))
 }
 
 /// Memory side by side that one iteration of a loop reads.
@@ -93,8 +112,7 @@ fn lines(mem: &Mem, start: &Ix, bytes: u64) -> impl Iterator<Item = Stmt> {
 /// The pieces that a loop reads in each of its iterations and that the processor does not follow. They lie far apart, or in a register
 /// tile's panel of several pages, since the processor stops following at the end of a page.
 pub fn far_pieces<'a>(f: &'a For, cache: u64) -> Vec<Piece<'a>> {
-    // A loop that prefetches already gets no more prefetches.
-    if matches!(f.body.first(), Some(Stmt::Prefetch { .. })) {
+    if asks_already(f) {
         return vec![];
     }
     let Some(trips) = most_trips(f).filter(|_| f.place == Place::None) else { return vec![] };

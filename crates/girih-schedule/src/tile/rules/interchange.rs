@@ -192,9 +192,8 @@ fn reorder(kernel: &Kernel, chain: &[&For], at: LoopRef) -> Result<Option<Choice
         .filter(|&at| far(&all[s], at))
         .find_map(|at| (0..all.len()).find(|&t| t != s && all[t].loads[at] == Stride::Unit));
     // A nest of one block is left as it is: `transpose` runs it in vectors.
-    let of_blocks = |f: &For, least: i64| at_most(&f.hi).is_none_or(|n| n >= least);
-    let several = |t: usize| of_blocks(chain[t], BLOCK + 1) || of_blocks(chain[s], BLOCK + 1);
-    let block = conflict.filter(|&t| of_blocks(chain[t], BLOCK) && of_blocks(chain[s], BLOCK) && several(t));
+    let extent = |at: usize| at_most(&chain[at].hi).unwrap_or(i64::MAX);
+    let block = conflict.filter(|&t| extent(t).min(extent(s)) >= BLOCK && extent(t).max(extent(s)) > BLOCK);
     if s + 1 == chain.len() && block.is_none() {
         return Ok(None);
     }

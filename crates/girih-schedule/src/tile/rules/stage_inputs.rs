@@ -236,8 +236,7 @@ fn fine_in_place(
         if few && keeps_rows(ctx.target.cache(1), mem, shape.rows.into(), terms, &BTreeSet::new()) {
             return Some("the first cache keeps the rows of a tile, read in place");
         }
-        let panels = affine::panels(&mem.index, nest.roles.n).is_some_and(|w| w % shape.cols as i64 == 0);
-        if !left && (panels || is_panel(&mem.index, nest, shape)) {
+        if !left && in_panels(&mem.index, nest, shape) {
             return Some("it is in panels already");
         }
         if left && !along_own && nest.k >= LONG_ROW {
@@ -253,10 +252,12 @@ fn fine_in_place(
     None
 }
 
-/// True if all of the right operand is one panel of a tile's columns.
-fn is_panel(index: &Ix, nest: &Nest, shape: TileShape) -> bool {
+/// True if the right operand lies in panels of whole tiles' columns, or all of it is one panel as wide as a tile.
+fn in_panels(index: &Ix, nest: &Nest, shape: TileShape) -> bool {
+    let columns = i64::from(shape.cols);
     let step = |axis| index.linear(axis).and_then(|(by, _)| by.as_const());
-    nest.n == shape.cols as u64 && step(nest.roles.n) == Some(1) && step(nest.roles.k) == Some(shape.cols as i64)
+    let one = nest.n == u64::from(shape.cols) && step(nest.roles.n) == Some(1) && step(nest.roles.k) == Some(columns);
+    one || affine::panels(index, nest.roles.n).is_some_and(|width| width % columns == 0)
 }
 
 #[cfg(test)]

@@ -13,29 +13,23 @@
 //! The first pass would wait for memory, which the others leave idle. So each iteration asks for its part of the next panel, and memory is
 //! busy all the time. Legal everywhere: memory that is asked for need not exist.
 
-use super::{Read, first, lines, loads, piece};
+use super::{Read, ask_first, asks_already, first, has_caches, lines, loads, piece};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::edit::most_trips;
 use crate::tile::lines::LINE;
-use crate::tile::primitives::line::{LoopRef, loop_at, replace};
-use crate::tile::target::Capability;
+use crate::tile::primitives::line::{LoopRef, loop_at};
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef) -> Result<(), String> {
-    if !ctx.target.has(Capability::Caches) {
-        return Err(format!("{} has no caches that are asked", ctx.target.name));
-    }
+    has_caches(ctx)?;
     let f = loop_at(kernel, at)?;
     let asked: Vec<Stmt> = panels(&kernel.body, f).iter().flat_map(Panel::prefetches).collect();
     if asked.is_empty() {
         return Err("it reads no panel of memory that the loops around it read again".into());
     }
-    replace(kernel, at, &mut |_, f| {
-        let body = [&asked[..], &f.body].concat();
-        Ok(vec![Stmt::For(Box::new(For { body, ..f.clone() }))])
-    })
+    ask_first(kernel, at, &asked)
 }
 
 /// Contiguous memory that a loop reads from end to end, in each of several passes.
@@ -43,7 +37,7 @@ pub struct Panel<'a> {
     pub mem: &'a Mem,
     /// The index of its first element.
     pub start: Ix,
-    pub bytes: u64,
+    bytes: u64,
     /// The bytes of all panels, where loops say how many there are.
     pub all: Option<u64>,
     /// The number of an iteration of the loop among those of all passes, and how many there are.
@@ -66,8 +60,7 @@ impl Panel<'_> {
 
 /// The panels that a loop of a body reads while loops around it read them again.
 pub fn panels<'a>(body: &'a [Stmt], f: &'a For) -> Vec<Panel<'a>> {
-    // A loop that asks already gets no more prefetches.
-    if matches!(f.body.first(), Some(Stmt::Prefetch { .. })) {
+    if asks_already(f) {
         return vec![];
     }
     let (Some(around), mut found) = (loops_around(body, f), vec![]) else { return vec![] };

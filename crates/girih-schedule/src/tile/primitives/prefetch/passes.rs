@@ -17,18 +17,16 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 
+use super::{ask_first, asks_already, has_caches};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::most_trips;
 use crate::tile::heuristics::prefetch::{MOST_PASSES, SHORTEST_ROW};
-use crate::tile::primitives::line::{LoopRef, loop_at, replace};
-use crate::tile::target::Capability;
+use crate::tile::primitives::line::{LoopRef, loop_at};
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef]) -> Result<(), String> {
-    if !ctx.target.has(Capability::Caches) {
-        return Err(format!("{} has no caches that are asked", ctx.target.name));
-    }
+    has_caches(ctx)?;
     let [at, of] = loops[..] else {
         return Err("it takes two loops: one that asks, and one that needs the memory".into());
     };
@@ -43,10 +41,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef]) -> Result<()
             "the second loop needs nothing side by side at addresses that are known when the first one runs".into()
         );
     }
-    replace(kernel, at, &mut |_, f| {
-        let body = [&asked[..], &f.body].concat();
-        Ok(vec![Stmt::For(Box::new(For { body, ..f.clone() }))])
-    })
+    ask_first(kernel, at, &asked)
 }
 
 /// The statements of a body from one loop to a later one.
@@ -176,7 +171,6 @@ fn long<'a>(f: &For, memory: impl Iterator<Item = &'a Mem>) -> bool {
 fn asks<'a>(before: &[Placed<'a>], late: &For) -> Option<Placed<'a>> {
     let at = before.iter().rposition(|(_, f)| alike(f, late))?;
     let (asking, earlier) = (before[at].1, &before[..at]);
-    let asks_already = matches!(asking.body.first(), Some(Stmt::Prefetch { .. }));
     let near = |s: &Stmt| match s {
         Stmt::Load { mem, .. } => {
             of_all_rows(mem, asking.axis) || earlier.iter().any(|(_, f)| loads(f, mem, asking.axis))
@@ -184,7 +178,7 @@ fn asks<'a>(before: &[Placed<'a>], late: &For) -> Option<Placed<'a>> {
         Stmt::Store { .. } => false,
         _ => true,
     };
-    (!asks_already && !earlier.is_empty() && asking.body.iter().all(near)).then_some(before[at])
+    (!asks_already(asking) && !earlier.is_empty() && asking.body.iter().all(near)).then_some(before[at])
 }
 
 /// True if each row reads the same, as of weights.
