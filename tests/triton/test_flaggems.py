@@ -14,6 +14,11 @@ UNARY = ("abs", "neg", "exp", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", 
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "gt", "eq")
 
 
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
 def made(*shape, positive=False):
     x = torch.randn(*shape)
     return (x.abs() + 0.1 if positive else x).cuda()
