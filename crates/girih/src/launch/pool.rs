@@ -128,6 +128,13 @@ pub fn global() -> &'static Pool {
 }
 
 impl Pool {
+    /// How many workers are awake: they work, or wait for a job without sleeping.
+    pub fn awake(&self) -> usize {
+        let crew = self.crew.lock();
+        let workers = crew.as_ref().filter(|crew| crew.epoch == sync::epoch()).map_or(&[][..], |crew| &crew.workers);
+        workers.iter().filter(|worker| !worker.place.parked.load(Ordering::Relaxed)).count()
+    }
+
     /// Runs `job` on up to `threads` threads, the calling one among them, and returns when all that took part are done.
     /// While it waits for the others it calls `meanwhile` now and then.
     pub fn run(&self, threads: usize, job: &Job<'_>, meanwhile: &dyn Fn()) {

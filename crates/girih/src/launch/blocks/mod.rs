@@ -150,7 +150,7 @@ pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::
         true => count as usize,
         false => {
             let most = run.threads.clamp(1, count.clamp(1, 4096) as usize);
-            run.cost.map_or(most, |cost| cost.threads(most, count))
+            run.cost.map_or(most, |cost| cost.threads(most, count, || pool::global().awake()))
         }
     };
     let shared = Shared {

@@ -4,14 +4,18 @@ use crate::compile::abi::{ABI_VERSION, Meta};
 #[test]
 fn threads_are_woken_where_they_are_worth_it() {
     let cost = Cost::default();
-    assert_eq!(cost.threads(8, 4), 8);
+    let asleep = |cost: &Cost, blocks| cost.threads(8, blocks, || 0);
+    assert_eq!(asleep(&cost, 4), 8);
     cost.learn(10, Duration::from_micros(10));
-    assert_eq!((cost.threads(8, 10), cost.threads(8, 45), cost.threads(8, 1 << 40)), (1, 3, 8));
+    assert_eq!((asleep(&cost, 10), asleep(&cost, 45), asleep(&cost, 1 << 40)), (1, 3, 8));
+    // Who is awake helps with less.
+    let awake = |blocks, workers| cost.threads(8, blocks, || workers);
+    assert_eq!((awake(2, 7), awake(10, 1), awake(10, 7), awake(45, 1), awake(45, 7)), (1, 2, 3, 3, 8));
     // Once slow, perhaps held up; slow again and again, so it is.
     cost.learn(1, Duration::from_millis(1));
-    assert!(cost.threads(8, 10) > 1);
+    assert!(asleep(&cost, 10) > 1);
     cost.learn(1000, Duration::from_micros(10));
-    assert_eq!(cost.threads(8, 1000), 1);
+    assert_eq!(asleep(&cost, 1000), 1);
 }
 
 #[test]
