@@ -17,6 +17,7 @@ use girih_compiler::pipeline;
 mod chains;
 mod products;
 mod rows;
+mod scatters;
 mod weights;
 
 fn data(n: usize, salt: u64) -> Vec<f32> {

@@ -3,7 +3,7 @@
 use super::builder::{NestBuilder, Result, fold_of};
 use super::{scatter_blocks, sort_blocks, sort_rows};
 use crate::graph::build::Refusal;
-use crate::graph::ir::{Arg, Coord, Node, Op, ReduceOp, ScanOp, ScatterOp};
+use crate::graph::ir::{Arg, Coord, Graph, Node, Op, ReduceOp, ScanOp, ScatterOp, axis};
 use crate::graph::{Elem, ValueId};
 use crate::index::{Ix, ValId};
 use crate::loops::ir::*;
@@ -153,47 +153,111 @@ fn compare(e: &mut NestBuilder<'_>, elem: Elem, a: Opnd, b: Opnd, descending: bo
 
 /// Columns that one worker copies and updates, where the columns of rows are shared out.
 const COLUMNS: i64 = 256;
+/// Columns of a row that are worth one more worker, which looks at every index: a look takes a nanosecond, an update of 64 columns ten.
+const COLUMNS_FOR_A_LOOK: i64 = 64;
+/// The most workers that look at every index.
+const MOST_LOOKS: i64 = 16;
 
-/// An axis along which no two updates meet, since it is an axis of the updates and an axis of the result of the same
-/// length.
-struct Apart {
-    /// Among the result's axes, and the updates'.
-    of_result: usize,
-    of_updates: usize,
-    /// How many positions along it one worker takes, and how many workers that is for.
-    each: i64,
-    shares: Ix,
+/// How workers share the updates, and the copy of the updated tensor before them.
+enum Shares {
+    /// By an axis along which no two updates meet, since it is an axis of the updates and an axis of the result of the
+    /// same length.
+    Apart {
+        /// Among the result's axes, and the updates'.
+        of_result: usize,
+        of_updates: usize,
+        /// How many positions along it one worker takes, and how many workers that is for.
+        each: i64,
+        shares: Ix,
+    },
+    /// By rows of the result: an index names a whole row, and each worker makes the updates of its own rows. Rows are
+    /// written in one piece, by `shares` workers of at most `each` rows.
+    Rows { rows: i64, each: i64, shares: i64 },
 }
 
-impl Apart {
-    /// The outermost such axis: rows one by one, the columns of the innermost in stretches.
-    fn find(at: &[Coord], result: &[Ix], updates: &[Ix]) -> Option<Apart> {
+impl Shares {
+    fn of(graph: &Graph, node: &Node, at: &[Coord], result: &[Ix], updates: &[Ix]) -> Option<Shares> {
+        Shares::rows(graph, node, at, result, updates).or_else(|| Shares::apart(at, result, updates))
+    }
+
+    fn rows(graph: &Graph, node: &Node, at: &[Coord], result: &[Ix], updates: &[Ix]) -> Option<Shares> {
+        let (Some(Coord::Arg(index)), Some(rows)) = (at.first(), result.first()?.as_const()) else { return None };
+        let index = *node.args.get(*index as usize)?;
+        // The updates' last axes are the result's, in this order.
+        let own = updates.len().checked_sub(result.len() - 1)?;
+        let whole = (1..at.len()).all(|to| {
+            let d = own + to - 1;
+            at[to] == Coord::Ix(axis(d)) && updates[d] == result[to] && scatter_blocks::same_along(graph, index, d)
+        });
+        let columns = updates[own..].iter().try_fold(1i64, |n, e| n.checked_mul(e.as_const()?))?;
+        let shares = rows.min(MOST_LOOKS).min(columns / COLUMNS_FOR_A_LOOK);
+        if !whole || shares < 2 {
+            return None;
+        }
+        let each = (rows + shares - 1) / shares;
+        Some(Shares::Rows { rows, each, shares: (rows + each - 1) / each })
+    }
+
+    /// The outermost axis along which no two updates meet: rows one by one, the columns of the innermost in stretches.
+    fn apart(at: &[Coord], result: &[Ix], updates: &[Ix]) -> Option<Shares> {
         at.iter().enumerate().find_map(|(of_result, c)| {
             let Coord::Ix(Ix::Axis(axis)) = c else { return None };
             let of_updates = axis.0 as usize;
             let n = updates.get(of_updates).filter(|n| **n == result[of_result] && !n.is_const(1))?;
             if result[of_result + 1..].iter().any(|n| !n.is_const(1)) {
-                return Some(Apart { of_result, of_updates, each: 1, shares: n.clone() });
+                return Some(Shares::Apart { of_result, of_updates, each: 1, shares: n.clone() });
             }
             let shares = n.as_const().filter(|n| n % COLUMNS == 0)? / COLUMNS;
-            (shares > 1).then_some(Apart { of_result, of_updates, each: COLUMNS, shares: Ix::Const(shares) })
+            let shares = (shares > 1).then_some(Ix::Const(shares))?;
+            Some(Shares::Apart { of_result, of_updates, each: COLUMNS, shares })
         })
     }
 
-    /// Opens the rest of the axis within a worker's share.
-    fn within(&self, e: &mut NestBuilder<'_>, share: &Ix, name: &str) -> Ix {
-        match self.each {
-            1 => share.clone(),
-            each => {
-                let inner = Ix::Axis(e.open(name, Ix::Const(each), LoopKind::Free));
-                Ix::add(Ix::mul(share.clone(), Ix::Const(each)), inner)
-            }
+    /// Opens the loop over the workers.
+    fn open(&self, e: &mut NestBuilder<'_>) -> Ix {
+        let shares = match self {
+            Shares::Apart { shares, .. } => shares.clone(),
+            Shares::Rows { shares, .. } => Ix::Const(*shares),
+        };
+        Ix::Axis(e.open("own", shares, LoopKind::Free))
+    }
+
+    /// The axis of the result that is shared out.
+    fn axis(&self) -> usize {
+        match self {
+            Shares::Apart { of_result, .. } => *of_result,
+            Shares::Rows { .. } => 0,
         }
+    }
+
+    /// Opens the rest of that axis within a worker's share.
+    fn within(&self, e: &mut NestBuilder<'_>, share: &Ix, name: &str) -> Ix {
+        let (first, here) = match self {
+            Shares::Apart { each: 1, .. } => return share.clone(),
+            Shares::Apart { each, .. } => (Ix::mul(share.clone(), Ix::Const(*each)), Ix::Const(*each)),
+            Shares::Rows { rows, each, .. } => {
+                let first = Ix::mul(share.clone(), Ix::Const(*each));
+                let left = Ix::sub(Ix::Const(*rows), first.clone());
+                (first, if rows % each == 0 { Ix::Const(*each) } else { Ix::min(Ix::Const(*each), left) })
+            }
+        };
+        let inner = Ix::Axis(e.open(name, here, LoopKind::Free));
+        Ix::add(first, inner)
+    }
+
+    /// If workers share rows: whether a row is the worker's own.
+    fn owns(&self, e: &mut NestBuilder<'_>, share: &Ix, row: &Ix) -> Option<Opnd> {
+        let Shares::Rows { each, .. } = self else { return None };
+        let first = Ix::mul(share.clone(), Ix::Const(*each));
+        let end = Ix::add(first.clone(), Ix::Const(*each));
+        let conds = vec![Cond::new(row.clone(), Cmp::Ge, first), Cond::new(row.clone(), Cmp::Lt, end)];
+        let here = e.depth();
+        Some(e.define("own", DType::I1, here, |dst| Stmt::Test { dst, mask: Mask { conds, vals: vec![] } }))
     }
 }
 
-/// Copies the updated tensor, unless the result lies where that does, and then makes the updates one after the other. Workers share both along an axis on which
-/// no two updates meet.
+/// Copies the updated tensor, unless the result lies where that does, and then makes the updates one after the other. Workers
+/// share both where they can: [`Shares`].
 fn scatter(
     e: &mut NestBuilder<'_>,
     node: &Node,
@@ -208,33 +272,51 @@ fn scatter(
         return Err(Refusal::new("the updates are a scalar"));
     };
     let from = e.graph.values[updates].shape.clone();
-    let apart = if workers { Apart::find(at, &shape, &from) } else { None };
-    let share = apart.as_ref().map(|a| Ix::Axis(e.open("own", a.shares.clone(), LoopKind::Free)));
+    let shares = if workers { Shares::of(e.graph, node, at, &shape, &from) } else { None };
+    let shared = shares.map(|shares| (shares.open(e), shares));
     let outside = e.depth();
     if e.replaced != Some(x) {
-        let mut coords = open_rows(e, &shape, apart.as_ref().map(|a| a.of_result).as_slice());
-        if let (Some(a), Some(share)) = (&apart, &share) {
-            coords[a.of_result] = a.within(e, share, "column");
+        let split = shared.as_ref().map(|(_, shares)| shares.axis());
+        let mut coords = vec![Ix::Const(0); shape.len()];
+        for (d, n) in shape.iter().enumerate() {
+            match &shared {
+                Some((share, shares)) if split == Some(d) => {
+                    coords[d] = shares.within(e, share, if d == 0 { "row" } else { "column" });
+                }
+                _ if n.is_const(1) => {}
+                _ => coords[d] = Ix::Axis(e.open(&format!("a{d}"), n.clone(), LoopKind::Free)),
+            }
         }
         let value = e.demand(x, &coords)?;
         e.store(outs[0], root, &coords, value, node.origin);
         e.close_to(outside);
     }
     let (mut place, mut serial) = (vec![Ix::Const(0); from.len()], false);
+    let (mut to, mut mine) = (vec![], None);
     for (d, n) in from.iter().enumerate() {
-        if let (Some(a), Some(share)) = (apart.as_ref().filter(|a| a.of_updates == d), &share) {
-            place[d] = a.within(e, share, "u");
-        } else if !n.is_const(1) {
-            // Along an axis that is also an axis of the result, no two updates meet. The outermost loop stays serial
-            // nevertheless if it follows the copy of the updated tensor: blocks of its own would not wait for the copy.
-            let own = |c: &Coord| matches!(c, Coord::Ix(Ix::Axis(a)) if a.0 as usize == d);
-            let kind = if serial && at.iter().any(own) { LoopKind::Free } else { LoopKind::Serial };
+        // Along an axis that is also an axis of the result, no two updates meet. The outermost loop stays serial
+        // nevertheless if it follows the copy of the updated tensor: blocks of its own would not wait for the copy.
+        let own = at.iter().any(|c| matches!(c, Coord::Ix(Ix::Axis(a)) if a.0 as usize == d));
+        match &shared {
+            Some((share, shares @ Shares::Apart { of_updates, .. })) if *of_updates == d => {
+                place[d] = shares.within(e, share, "u");
+                continue;
+            }
+            Some((share, shares @ Shares::Rows { .. })) if own && mine.is_none() => {
+                to = e.indexed(node, &at[..1], &place, &shape)?;
+                mine = to.first().and_then(|row| shares.owns(e, share, row)).map(|owns| (e.depth(), owns));
+            }
+            _ => {}
+        }
+        if !n.is_const(1) {
+            let kind = if serial && own { LoopKind::Free } else { LoopKind::Serial };
             serial |= kind == LoopKind::Serial;
             place[d] = Ix::Axis(e.open("u", n.clone(), kind));
         }
     }
     let here = e.depth();
-    let to = e.indexed(node, at, &place, &shape)?;
+    let known = to.len();
+    to.extend(e.indexed(node, &at[known..], &place, &shape[known..])?);
     let update = e.demand(updates, &place)?;
     let new = match fold_of_scatter(op) {
         None => update,
@@ -250,6 +332,10 @@ fn scatter(
         }
     };
     e.store(outs[0], root, &to, new, node.origin);
+    if let Some((depth, cond)) = mine {
+        e.close_to(depth + 1);
+        e.close_into(|f| Stmt::If { cond, then: vec![Stmt::For(Box::new(f))], els: vec![] });
+    }
     e.close_to(0);
     Ok(())
 }

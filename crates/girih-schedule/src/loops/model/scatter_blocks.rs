@@ -166,7 +166,7 @@ impl Roles {
 }
 
 /// Returns true if the elements of an operand are the same along an axis.
-fn same_along(graph: &Graph, arg: Arg, axis: usize) -> bool {
+pub(super) fn same_along(graph: &Graph, arg: Arg, axis: usize) -> bool {
     let Arg::Value(v) = arg else { return true };
     if graph.values[v].shape.get(axis).is_none_or(|n| n.is_const(1)) {
         return true;
