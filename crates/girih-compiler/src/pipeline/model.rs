@@ -7,7 +7,7 @@ use super::{Event, Passes, tell};
 use crate::base::rule::{Log, Ran, Rules, Step};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::decompose::{self, Failure};
-use crate::graph::{Graph, channels_first, long_sorts, scaled_weights, signed_bytes, simplify};
+use crate::graph::{Graph, channels_first, long_sorts, scaled_weights, scatter_parts, signed_bytes, simplify};
 use crate::loops::model::{self, Plan};
 use crate::tile;
 use crate::tile::schedule::Entry;
@@ -42,12 +42,17 @@ pub fn fuse(tensor: &Graph, passes: &mut Passes<'_>) -> Result<Plan, Vec<Diagnos
     let (options, mut log) = (passes.options, Log::default());
     let fuse = !passes.rewrites.is_over();
     let workers = options.target.has(Capability::Workers);
-    // Blocks of threads sort rows in the memory that they share.
-    let parts = if workers || !fuse { None } else { long_sorts::in_parts(tensor, &mut log) };
+    // Blocks of threads sort rows in the memory that they share; workers make updates that may meet one after the other.
+    let parts = match (fuse, workers) {
+        (false, _) => None,
+        (true, false) => long_sorts::in_parts(tensor, &mut log),
+        (true, true) => scatter_parts::in_parts(tensor, &mut log),
+    };
+    let tensor = parts.as_ref().unwrap_or(tensor);
     // One instruction computes four products of an unsigned and a signed byte, but only two of signed bytes.
     let by_bytes = fuse && options.target.has(Capability::ProductsOfBytes) && options.context().knobs.pairs;
     let shifted = if by_bytes { signed_bytes::shifted(tensor, &mut log) } else { None };
-    let suited = parts.as_ref().or(shifted.as_ref()).unwrap_or(tensor);
+    let suited = shifted.as_ref().unwrap_or(tensor);
     let turned = if workers && fuse { channels_first::turned(suited, &mut log) } else { None };
     let suited = turned.as_ref().unwrap_or(suited);
     // Filters are turned first, so that they are multiplied as they will lie.

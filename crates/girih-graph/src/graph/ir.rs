@@ -37,7 +37,7 @@ use crate::base::IdMap;
 use crate::base::budget::{Budget, elements};
 use crate::base::location::Location;
 use crate::index::{AxisId, Cmp, Cond, Ix, Mask, Poly, ValId};
-use crate::num::op::Signedness;
+use crate::num::op::{Rounding, Signedness};
 use crate::num::{DType, ScalarOp};
 use girih_base::id_type;
 
@@ -181,7 +181,7 @@ impl ReduceOp {
     pub fn identity(self, elem: Elem) -> u64 {
         let d = elem.dtype;
         let greatest = if elem.sign() == Signedness::Signed { d.mask() >> 1 } else { d.mask() };
-        let float = |x: f64| crate::num::convert::from_f64(d, x, crate::num::op::Rounding::NearestEven);
+        let float = |x: f64| crate::num::convert::from_f64(d, x, Rounding::NearestEven);
         match self {
             ReduceOp::Prod if d.is_float() => float(1.0),
             ReduceOp::Max if d.is_float() => float(f64::NEG_INFINITY),
@@ -211,6 +211,24 @@ pub enum ScatterOp {
     Mul,
     Max,
     Min,
+}
+
+impl ScatterOp {
+    /// What becomes of an element and its update, unless the update replaces it.
+    pub fn combines(self, elem: Elem) -> Option<ScalarOp> {
+        let (rounding, ftz, sign) = (Rounding::NearestEven, false, elem.sign());
+        Some(match (self, elem.is_float()) {
+            (ScatterOp::Set, _) => return None,
+            (ScatterOp::Add, true) => ScalarOp::AddF { rounding, ftz },
+            (ScatterOp::Add, false) => ScalarOp::AddI,
+            (ScatterOp::Mul, true) => ScalarOp::MulF { rounding, ftz },
+            (ScatterOp::Mul, false) => ScalarOp::MulI,
+            (ScatterOp::Max, true) => ScalarOp::MaxF { nan: true, ftz },
+            (ScatterOp::Max, false) => ScalarOp::MaxI { sign },
+            (ScatterOp::Min, true) => ScalarOp::MinF { nan: true, ftz },
+            (ScatterOp::Min, false) => ScalarOp::MinI { sign },
+        })
+    }
 }
 
 /// One place an [`Op::IndexMap`] reads from.
@@ -661,7 +679,7 @@ pub const MAX_EXTENT: i64 = 1 << 40;
 /// The element type's value of a float, rounded to nearest; of an integer type: truncated and saturated.
 pub fn scalar(elem: Elem, x: f64) -> Arg {
     let bits = if elem.dtype.is_float() {
-        crate::num::convert::from_f64(elem.dtype, x, crate::num::op::Rounding::NearestEven)
+        crate::num::convert::from_f64(elem.dtype, x, Rounding::NearestEven)
     } else if elem.is_bool() {
         (x != 0.0).into()
     } else if elem.unsigned {

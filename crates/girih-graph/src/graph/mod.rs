@@ -18,6 +18,7 @@ pub mod ir;
 pub mod channels_first;
 pub mod long_sorts;
 pub mod scaled_weights;
+pub mod scatter_parts;
 pub mod signed_bytes;
 mod symbolic_floats;
 mod symbolic_ints;

@@ -6,8 +6,7 @@ use crate::graph::Elem;
 use crate::graph::build::int_of;
 use crate::graph::ir::{Coord, ScatterOp};
 use crate::index::Ix;
-use crate::num::op::Rounding;
-use crate::num::{ScalarOp, eval};
+use crate::num::eval;
 
 /// A coordinate of an access.
 enum Coordinate<'a> {
@@ -98,18 +97,7 @@ pub(super) fn scatter(
     let elem = to.elem;
     let coordinates = coordinates(coords, args, symbols, &updates.shape).ok_or_else(bad)?;
     let strides = row_major(&to.shape);
-    let (rounding, ftz, sign) = (Rounding::NearestEven, false, elem.sign());
-    let combine = match (op, elem.is_float()) {
-        (ScatterOp::Set, _) => None,
-        (ScatterOp::Add, true) => Some(ScalarOp::AddF { rounding, ftz }),
-        (ScatterOp::Add, false) => Some(ScalarOp::AddI),
-        (ScatterOp::Mul, true) => Some(ScalarOp::MulF { rounding, ftz }),
-        (ScatterOp::Mul, false) => Some(ScalarOp::MulI),
-        (ScatterOp::Max, true) => Some(ScalarOp::MaxF { nan: true, ftz }),
-        (ScatterOp::Max, false) => Some(ScalarOp::MaxI { sign }),
-        (ScatterOp::Min, true) => Some(ScalarOp::MinF { nan: true, ftz }),
-        (ScatterOp::Min, false) => Some(ScalarOp::MinI { sign }),
-    };
+    let combine = op.combines(elem);
     every_position(&updates.shape, &mut |pos| {
         let address = find(&coordinates, &to.shape, &strides, pos)?;
         let new = updates.data.bits(updates.at(pos));
