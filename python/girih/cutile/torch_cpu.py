@@ -62,6 +62,8 @@ class _Redirect:
         # The graph that is under capture.
         self.graph = None
         self.asking = _Asking()
+        # Functions whose tensors are sizes and numbers: they do not say where the result is.
+        self.of_numbers = {getattr(torch, name) for name in ("arange", "empty", "eye", "full", "ones", "rand", "randint", "randn", "zeros")}
         # The functions to call in place of PyTorch's own on tensors of the device.
         self.products = _products.rounded(torch)
 
@@ -119,11 +121,13 @@ class _Redirect:
             kwargs = {**kwargs, "device": self.cpu if cuda else asked}
         if "pin_memory" in kwargs:
             kwargs = {name: value for name, value in kwargs.items() if name != "pin_memory"}
-        given = [self.home(t) for t in self.tensors((*args, *kwargs.values()))]
+        tensors = list(self.tensors((*args, *kwargs.values())))
+        given = [self.home(t) for t in tensors]
         if asked is None:
-            cuda = any(getattr(home, _MARK, False) for home in given)
-            if not given and self.contexts and func in self.constructors():
-                cuda = self.contexts[-1]
+            if func in self.constructors() and (not given or func in self.of_numbers):
+                cuda = bool(self.contexts) and self.contexts[-1]
+            else:
+                cuda = self.decides(func, tensors, [getattr(home, _MARK, False) for home in given])
         if cuda:
             func = self.products.get(func, func)
         if self.graph is not None and cuda:
@@ -133,6 +137,17 @@ class _Redirect:
             return self.settle(func(*args, **kwargs), given, cuda, asked is not None)
         finally:
             self.asking.cuda = before
+
+    def decides(self, func, tensors, marks):
+        """Returns True if a call with these tensors, some of them marked, makes tensors of the device."""
+        if all(marks) or not any(marks):
+            return any(marks)
+        if getattr(func, "__name__", "").startswith("new_"):
+            return marks[0]
+        # One number, like `alpha` of `torch.addr`, may lie on the other side.
+        with self.torch._C.DisableTorchFunction():
+            shaped = [mark for tensor, mark in zip(tensors, marks) if tensor.dim()]
+        return any(shaped or marks)
 
     def settle(self, result, given, cuda, asked):
         """Marks the tensors of a result that lie in memory of their own; a tensor asked for on the other side is a copy."""
@@ -310,7 +325,10 @@ class _Redirect:
             if asked is None:
                 return real_to(self_, *args, **kwargs)
             cuda = self.cuda(asked)
-            device = self.cpu if cuda else asked
+            device = self.device(asked)
+            # PyTorch gives the mode this function, not its own, so the host's name there would ask for a copy on the host.
+            if torch.device(device).type == "cpu" and real_device.__get__(self_).type in ("cpu", "cuda"):
+                device = None
             return moved(self_, real_to(self_, device, *args, **kwargs), cuda)
 
         @functools.wraps(Tensor.cuda)

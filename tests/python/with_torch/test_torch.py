@@ -116,6 +116,13 @@ HOSTS = {
     "as_tensor": lambda c: torch.as_tensor(c, device="cpu"),
     "module": lambda c: torch.nn.Linear(2, 2)(torch.ones(1, 2)).detach(),
     "parameter": lambda c: torch.nn.Linear(2, 2).to("cuda").cpu().weight,
+    "a number of the device": lambda c: torch.addr(torch.ones(2, 2), torch.ones(2), torch.ones(2), alpha=c[1]),
+    "an index of the device": lambda c: torch.ones(5)[c[2].long()] + 0,
+    "like": lambda c: torch.full_like(torch.ones(3), c[1]),
+    "new": lambda c: torch.ones(3).new_tensor(c[1]),
+    "filled": lambda c: torch.full((2,), c[1]),
+    "as many": lambda c: torch.arange(c.max()),
+    "gradient": lambda c: torch.autograd.grad((w := torch.ones(2, requires_grad=True)).to("cuda").sum(), [w])[0],
 }
 
 DEVICES = {
@@ -127,6 +134,8 @@ DEVICES = {
     "like": lambda c: torch.zeros_like(c),
     "new": lambda c: c.new_ones(3),
     "number": lambda c: 1 - c,
+    "new, of a number": lambda c: c[1].new_tensor(torch.ones(3)),
+    "numbers": lambda c: c[1] + c[2] * torch.tensor(2.0),
     "mixed": lambda c: c * torch.tensor(2.0),
     "in place": lambda c: c.clone().add_(1),
     "as_tensor": lambda c: torch.as_tensor(torch.ones(2), device="cuda"),
@@ -146,6 +155,18 @@ def test_host_tensors_stay_host_tensors(make):
 def test_what_comes_of_a_device_tensor_is_on_the_device(make):
     made = DEVICES[make](torch.arange(4.0, device="cuda"))
     assert made.device == torch.device("cuda:0") and made.is_cuda and made.get_device() == 0
+
+
+def test_a_tensor_stays_itself_where_it_is():
+    for place in ("cuda", "cpu"):
+        x = torch.zeros(3, device=place)
+        assert x.to(place) is x and x.to(x.device) is x and x.to(torch.ones(1, device=place)) is x
+        x.to(x.device)[1] = 5
+        assert x.tolist() == [0, 5, 0]
+        assert x.to(place, copy=True) is not x and x.to(place, torch.float16).device == x.device
+    layer = torch.nn.Linear(2, 2).cuda()
+    weight = layer.weight.data_ptr()
+    assert layer.to("cuda").weight.data_ptr() == weight
 
 
 def test_places_are_compared():
