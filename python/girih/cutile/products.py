@@ -4,6 +4,7 @@ PyTorch's kernels for processors round otherwise: some add products of f16 in f1
 with such products, so for tensors of the device
 
 * operands of f16 and bf16 are multiplied and added in f32, and the result is rounded once; so is attention;
+* under ``torch.autocast`` operands are rounded to its type first (not those of ``dot`` and ``inner``);
 * operands of f32 are rounded to the ten bits of tf32 (to nearest, ties away from zero) where the program allows that for products:
   ``torch.backends.cuda.matmul.allow_tf32``, or ``torch.set_float32_matmul_precision`` of ``high`` or ``medium``.
 
@@ -47,10 +48,16 @@ def rounded(torch):
     def product(func, factors, summand):
         """`factors` are the positions of the multiplied arguments, for tf32; `summand` is the name of the argument that
         is only added."""
+        narrows = func.__name__ not in ("dot", "inner")
 
         @functools.wraps(func)
         def call(*args, **kwargs):
             of = {dtype for dtype in types((*args, *kwargs.values())) if dtype.is_floating_point}
+            short = torch.get_autocast_dtype("cuda") if narrows and torch.is_autocast_enabled("cuda") else None
+            if short in narrow and kwargs.get("out") is None and of and of <= {torch.float32, *narrow}:
+                with torch.autocast("cuda", enabled=False):
+                    change = lambda t: t.to(short).float() if t.is_floating_point() else t
+                    return each(lambda t: t.to(short), with_changed(func, change, args, kwargs))
             if kwargs.get("out") is not None or len(of) != 1:
                 return func(*args, **kwargs)
             (dtype,) = of

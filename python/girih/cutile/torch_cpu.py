@@ -23,6 +23,7 @@ import weakref
 from girih.cutile import compiled as _compiled
 from girih.cutile import device as _device
 from girih.cutile import driver as _driver
+from girih.cutile import mixed as _mixed
 from girih.cutile import operators as _operators
 from girih.cutile import philox as _philox
 from girih.cutile import products as _products
@@ -236,6 +237,7 @@ class _Redirect:
         torch.autograd._engine_run_backward = inside(torch.autograd._engine_run_backward)
         _operators.adopt(torch, inside, self.holds, lambda: self.asking.cuda)
         _compiled.adopt(torch)
+        _mixed.adopt(torch, self.holds, lambda: self.asking.cuda)
         self._gradients()
 
     def _gradients(self):
@@ -358,7 +360,6 @@ class _Redirect:
 
     def _contexts(self):
         torch, device = self.torch, self.device
-        from torch.amp import autocast_mode
         from torch.utils._device import DeviceContext
 
         real_init, real_enter, real_exit = DeviceContext.__init__, DeviceContext.__enter__, DeviceContext.__exit__
@@ -403,17 +404,6 @@ class _Redirect:
         torch.get_default_device = functools.wraps(real_get)(
             lambda: self.cuda0 if self.contexts and self.contexts[-1] else real_get()
         )
-
-        real_autocast = autocast_mode.autocast.__init__
-
-        @functools.wraps(real_autocast)
-        def autocast(self, device_type, dtype=None, enabled=True, cache_enabled=None):
-            if str(device_type).startswith("cuda"):
-                device_type = "cpu"
-                dtype = torch.float16 if dtype is None else dtype
-            real_autocast(self, device_type, dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
-
-        autocast_mode.autocast.__init__ = autocast
 
     # torch.cuda
 

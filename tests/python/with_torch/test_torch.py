@@ -420,6 +420,73 @@ def test_training():
     model.load_state_dict(torch.load(kept, map_location="cuda"))
 
 
+# What a GPU gives for a tensor of float16 and one of float32, by PyTorch's page of automatic mixed precision.
+MIXED = {
+    "float16": (lambda x, w: x @ w, lambda x, w: torch.nn.functional.linear(w, w), lambda x, w: torch.mv(w, w[0]), lambda x, w: x + 1, lambda x, w: x.mean()),
+    "float32": (
+        lambda x, w: torch.nn.functional.softmax(x, -1),
+        lambda x, w: x.log_softmax(0),
+        lambda x, w: torch.nn.functional.softmin(x, -1),
+        lambda x, w: torch.nn.functional.layer_norm(x, (8,)),
+        lambda x, w: x.exp(),
+        lambda x, w: x**2,
+        lambda x, w: x.sum(),
+        lambda x, w: x.norm(),
+        lambda x, w: torch.nn.functional.mse_loss(x, x),
+        lambda x, w: torch.addcmul(x, w[:4], w[:4]),
+        lambda x, w: w + 1,
+    ),
+    "float64": (lambda x, w: torch.nn.functional.softmax(x, -1, dtype=torch.float64), lambda x, w: w.double().exp()),
+}
+
+
+@pytest.mark.parametrize("dtype", MIXED)
+def test_mixed_precision_is_that_of_a_gpu(dtype):
+    x, w = torch.randn(4, 8, device="cuda", dtype=torch.float16), torch.randn(8, 8, device="cuda")
+    for function in MIXED[dtype]:
+        with torch.autocast("cuda"):
+            made = function(x, w)
+        assert made.dtype == getattr(torch, dtype) and made.is_cuda
+    host = x.cpu()
+    with torch.autocast("cuda"):
+        assert host.exp().dtype == torch.float16
+    with torch.autocast("cpu"):
+        assert host.exp().dtype == torch.float16
+
+
+def test_programs_ask_whether_precision_is_mixed():
+    seen = []
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cuda")
+        def forward(_context, x):
+            seen.append((torch.is_autocast_enabled(), torch.get_autocast_dtype("cuda")))
+            return x * 2
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cuda")
+        def backward(_context, gradient):
+            seen.append((torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")))
+            return gradient * 2
+
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        made = Doubled.apply(x)
+        with torch.autocast("cuda", enabled=False):
+            assert not torch.is_autocast_enabled() and (x[None] @ x[:, None]).dtype == torch.float32
+    made.sum().backward()
+    assert seen == [(True, torch.bfloat16)] * 2
+    assert not torch.is_autocast_enabled("cuda") and not torch.is_autocast_enabled("cpu")
+
+
+def test_products_of_mixed_precision_add_in_float32():
+    x = torch.full((1, 4096), 1.001, device="cuda")
+    with torch.autocast("cuda"):
+        made = x @ x.T
+    assert made.dtype == torch.float16 and made.item() == torch.tensor(4096 * float(torch.tensor(1.001).half()) ** 2).half().item()
+
+
 def test_seeds_and_generators():
     draws = []
     for _ in range(2):
