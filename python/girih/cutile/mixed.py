@@ -20,11 +20,12 @@ _WIDE = (
     " poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss"
     " margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits"
     " dist pdist cdist renorm logsumexp upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d"
-    " upsample_trilinear3d upsample_bicubic2d"
+    " upsample_trilinear3d upsample_bicubic2d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d"
+    " _upsample_bilinear2d_aa _upsample_bicubic2d_aa"
     " prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm linalg_matrix_norm.str_ord sum"
-    " sum.dim_IntList norm.Scalar norm.ScalarOpt_dim norm.names_ScalarOpt_dim"
+    " sum.dim_IntList norm.Scalar norm.ScalarOpt_dim"
 )
-_NARROW = "addmv addr mv prelu"
+_NARROW = "addmv addr mv prelu chain_matmul linalg_multi_dot lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"
 _WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"
 
 
@@ -86,7 +87,9 @@ def _rules(torch, on_device):
         for name in names.split():
             packet, _, overload = name.partition(".")
             operator = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
-            if operator is not None and not torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "AutocastCPU"):
+            # Only what this version of PyTorch casts on CUDA.
+            casts = operator and functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, operator.name())
+            if casts and casts("AutocastCUDA") and not casts("AutocastCPU"):
                 library.impl(name, _casting(torch, operator, choose, each, on_device, without))
     return library
 

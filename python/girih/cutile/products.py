@@ -83,4 +83,7 @@ def rounded(torch):
             found[getattr(of, name)] = ((1, 2), "input")
     for name in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"):
         found[getattr(torch, name)] = ((), None)
+    # The host's kernels may have no narrow ones.
+    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"):
+        found[getattr(torch, name)] = ((), None)
     return {func: product(func, *how) for func, how in found.items()}

@@ -65,6 +65,8 @@ class _Redirect:
         self.asking = _Asking()
         # Functions whose tensors are sizes and numbers: they do not say where the result is.
         self.of_numbers = {getattr(torch, name) for name in ("arange", "empty", "eye", "full", "ones", "rand", "randint", "randn", "zeros")}
+        # Functions whose second result, lengths, is the host's wherever the first is.
+        self.counting = {torch._VF._pack_padded_sequence, torch._VF._pad_packed_sequence}
         # The functions to call in place of PyTorch's own on tensors of the device.
         self.products = _products.rounded(torch)
 
@@ -135,7 +137,10 @@ class _Redirect:
             return self.record(func, args, kwargs, given)
         before, self.asking.cuda = self.asking.cuda, cuda
         try:
-            return self.settle(func(*args, **kwargs), given, cuda, asked is not None)
+            result = self.settle(func(*args, **kwargs), given, cuda, asked is not None)
+            if func in self.counting:
+                self.mark(result[1], False)
+            return result
         finally:
             self.asking.cuda = before
 
@@ -189,6 +194,8 @@ class _Redirect:
         names = self.cuda_module()
         _fill(self.torch.cuda, names)
         _quiet_marks(self.torch.cuda)
+        # Recurrent layers would lay out their weights for it; PyTorch's kernels for the host do the work.
+        self.torch.backends.cudnn.is_acceptable = lambda tensor: False
         # Launchers ask for a stream here, and code that inductor wrote for memory.
         self.torch._C._cuda_getCurrentRawStream = lambda device=0: 0
         if guards := getattr(getattr(self.torch._C, "_dynamo", None), "guards", None):

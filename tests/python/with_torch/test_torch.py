@@ -454,6 +454,18 @@ def test_mixed_precision_is_that_of_a_gpu(dtype):
         assert host.exp().dtype == torch.float16
 
 
+def test_every_operator_that_cuda_casts_has_a_rule():
+    from girih.cutile import mixed
+
+    casts = torch._C._dispatch_has_kernel_for_dispatch_key
+    known = {f"aten::{name}" for name in f"{mixed._WIDE} {mixed._NARROW} {mixed._WIDEST}".split()}
+    # `einsum` is made of products that the host casts; the others are the parts of convolutions, attention and recurrent layers.
+    parts = {"einsum", "convolution", "_convolution", "_scaled_dot_product_flash_attention", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"}
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA"):
+        if name.startswith("aten::") and "cudnn" not in name and name[6:] not in parts:
+            assert casts(name, "AutocastCPU") or name in known, name
+
+
 def test_programs_ask_whether_precision_is_mixed():
     seen = []
 
@@ -485,6 +497,27 @@ def test_products_of_mixed_precision_add_in_float32():
     with torch.autocast("cuda"):
         made = x @ x.T
     assert made.dtype == torch.float16 and made.item() == torch.tensor(4096 * float(torch.tensor(1.001).half()) ** 2).half().item()
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers(kind):
+    from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+    torch.manual_seed(0)
+    x = torch.randn(5, 2, 4)
+    host = getattr(torch.nn, kind)(4, 3, bidirectional=True)
+    layer = copy.deepcopy(host).cuda()
+    expected, lengths = pad_packed_sequence(host(pack_padded_sequence(x, torch.tensor([5, 3])))[0])
+    packed = pack_padded_sequence(x.cuda(), torch.tensor([5, 3]))
+    made, counted = pad_packed_sequence(layer(packed)[0])
+    assert made.is_cuda and counted.is_cpu and torch.equal(counted, lengths)
+    torch.testing.assert_close(made.cpu(), expected)
+    with torch.autocast("cuda"):
+        made = layer(x.cuda())[0]
+    assert made.dtype == torch.float16
+    torch.testing.assert_close(made.float().cpu(), host(x)[0], atol=2e-3, rtol=0)
+    made.sum().backward()
+    assert layer.weight_hh_l0.grad.is_cuda
 
 
 def test_seeds_and_generators():
