@@ -48,7 +48,7 @@ def rounded(torch):
     def product(func, factors, summand):
         """`factors` are the positions of the multiplied arguments, for tf32; `summand` is the name of the argument that
         is only added."""
-        narrows = func.__name__ not in ("dot", "inner")
+        narrows = func.__name__.partition(".")[0] not in ("dot", "inner", "convolution_backward")
 
         @functools.wraps(func)
         def call(*args, **kwargs):
@@ -83,6 +83,11 @@ def rounded(torch):
             found[getattr(of, name)] = ((1, 2), "input")
     for name in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"):
         found[getattr(torch, name)] = ((), None)
+    # The same by the dispatcher's names, and the gradients that `torch.nn.grad` asks for.
+    for name in ("matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addbmm", "addmv", "linear", "convolution", "convolution_backward"):
+        packet = getattr(torch.ops.aten, name)
+        how = found.get(getattr(torch, name, None), ((0, 1), "bias") if name == "linear" else ((), None))
+        found[packet] = found[packet.default] = how
     # The host's kernels may have no narrow ones.
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"):
         found[getattr(torch, name)] = ((), None)

@@ -492,6 +492,16 @@ def test_programs_ask_whether_precision_is_mixed():
     assert not torch.is_autocast_enabled("cuda") and not torch.is_autocast_enabled("cpu")
 
 
+def test_gradients_of_convolutions_add_in_float32():
+    torch.manual_seed(0)
+    weight, gradient = torch.randn(64, 3, 7, 7).half(), torch.randn(1, 64, 12, 12).half()
+    made = torch.nn.grad.conv2d_input((1, 3, 12, 12), weight.cuda(), gradient.cuda(), 1, 3)
+    assert made.dtype == torch.float16 and made.is_cuda
+    expected = torch.nn.grad.conv2d_input((1, 3, 12, 12), weight.double(), gradient.double(), 1, 3)
+    # Half a last place of the greatest number.
+    assert (made.cpu().double() - expected).abs().max() <= 2**-11 * expected.abs().max()
+
+
 def test_products_of_mixed_precision_add_in_float32():
     x = torch.full((1, 4096), 1.001, device="cuda")
     with torch.autocast("cuda"):
