@@ -10,7 +10,6 @@ The rules are kernels of PyTorch's dispatcher, so they also hold inside PyTorch'
 such a region. Programs that ask whether CUDA's autocast is on get a GPU's answer.
 """
 
-import contextlib
 import functools
 
 # Operators of the first kind; those that sum come last.
