@@ -588,6 +588,26 @@ mod tests {
         }
     }
 
+    /// A look in each iteration would cost a short body a quarter of its time; a long one may run for long.
+    #[test]
+    fn short_bodies_look_seldom_whether_the_run_is_to_stop() {
+        let text_of = |body: &str| {
+            let (kernel, _) = parse(&format!("tile kernel k(p: ptr f32, n: i64) open:\n{body}")).unwrap();
+            crate::kernel::print::print(&legalise(&kernel, &Options::default()).unwrap())
+        };
+        let step = "    a: f32 = load p[i]\n    store p[i + 1] = a\n";
+        let seldom = text_of(&format!("  for i in 0..n: serial\n{step}"));
+        assert!(seldom.contains("if i%64 == 0 {"), "{seldom}");
+        assert!(!text_of(&format!("  for i in 0..64: serial\n{step}")).contains("poll"));
+        let inner = "    for j in 0..n: free\n      store p[i*n + j] = 1.0\n";
+        for each in [
+            text_of(&format!("  for i in 0..n: serial\n{inner}")),
+            text_of(&format!("  for i in 0..n step 3: serial\n{step}")),
+        ] {
+            assert!(each.contains("poll") && !each.contains("%64"), "{each}");
+        }
+    }
+
     /// Generations of a pipeline would be counted anew for each tile, where sums have different lengths.
     #[test]
     fn a_pipeline_that_tma_fills_runs_once_or_through_tiles() {
