@@ -44,3 +44,34 @@ fn workers_have_rows_of_their_own() {
         }
     }
 }
+
+/// An index that a reduction computes for whole rows has an array of its own shape.
+#[test]
+fn an_index_is_stored_as_it_is_computed() {
+    let (rows, columns, updates) = (6, 130, 9);
+    let mut case = Case::new();
+    let x = case.input("x", &[rows, columns], Role::Argument);
+    let scores = case.input("scores", &[updates, rows], Role::Argument);
+    let u = case.input("u", &[updates, columns], Role::Argument);
+    let coords = vec![Coord::Arg(1), Coord::Ix(axis(1))];
+    let y = case.build("aten.index_add", |b| {
+        let at = b.reduce(ReduceOp::ArgMax { last: false }, scores, &[1], true)?;
+        b.scatter(x, &[at], u, coords, ScatterOp::Add)
+    });
+    case.output(y);
+    let n = |n: i64| n as usize;
+    let inputs = [data(n(rows * columns), 1), data(n(updates * rows), 2), data(n(updates * columns), 3)];
+    let mut want: Vec<f64> = inputs[0].iter().copied().map(f64::from).collect();
+    for (i, scores) in inputs[1].chunks(n(rows)).enumerate() {
+        let row = (0..n(rows)).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap();
+        for c in 0..n(columns) {
+            want[row * n(columns) + c] += f64::from(inputs[2][i * n(columns) + c]);
+        }
+    }
+    close(&case.run(&[], &inputs).0[0], &want);
+    let graph = decompose::decompose(&case.graph, &mut |_| {}).unwrap();
+    let plan = lower(&graph, &Options::default(), &mut Log::default()).unwrap();
+    let stored: Vec<_> =
+        plan.arrays.values().filter(|a| a.place == ArrayPlace::Temp).map(|a| a.shape.clone()).collect();
+    assert!(stored.contains(&vec![Ix::Const(updates), Ix::Const(1)]), "{stored:?}");
+}

@@ -156,6 +156,14 @@ pub(super) struct Fusion<'a> {
     streamed: BTreeMap<ValueId, usize>,
 }
 
+/// The source that a value spreads along further axes, or the value itself.
+fn in_own_shape(graph: &Graph, v: ValueId) -> ValueId {
+    let Some((source, map)) = graph.def(v).and_then(|(node, _)| node.spread()) else { return v };
+    let along: BTreeSet<AxisId> = map.coords.iter().flat_map(Ix::axes).collect();
+    let mut long = graph.values[v].shape.iter().enumerate().filter(|(_, n)| !n.is_const(1));
+    if long.any(|(d, _)| !along.contains(&AxisId(d as u32))) { in_own_shape(graph, source) } else { v }
+}
+
 /// Returns true if a node's computation depends on symbols, which are not known when the model is loaded.
 fn symbolic(graph: &Graph, node: &Node) -> bool {
     let has = |ix: &Ix| ix.any_leaf(&mut |leaf| matches!(leaf, Ix::Val { .. }));
@@ -759,9 +767,10 @@ impl<'a> Fusion<'a> {
             },
             Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. } | Op::Repeat(_) => {
                 // Computed as a whole, from arrays. An operand that a scatter reads only once, or that is merged, may
-                // be an array in another order.
+                // be an array in another order, or spread along further axes.
                 let scatter = matches!(node.op, Op::Scatter { .. } | Op::Sort { runs: Some(_), .. });
                 for x in node.values() {
+                    let x = if scatter { in_own_shape(self.graph, x) } else { x };
                     let ready = |n: &Node| matches!(n.op, Op::Constant(_)) || scatter && self.layout[x.0 as usize];
                     if self.graph.def(x).is_some_and(|(n, _)| !ready(n)) {
                         self.force.insert(x);
