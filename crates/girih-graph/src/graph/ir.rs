@@ -214,7 +214,7 @@ pub enum ScatterOp {
 }
 
 impl ScatterOp {
-    /// What becomes of an element and its update, unless the update replaces it.
+    /// The operation that combines an element with its update; `None` if the update replaces the element.
     pub fn combines(self, elem: Elem) -> Option<ScalarOp> {
         let (rounding, ftz, sign) = (Rounding::NearestEven, false, elem.sign());
         Some(match (self, elem.is_float()) {

@@ -453,7 +453,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The same once in [`POLL_EVERY`] iterations.
+    /// Polls in every [`POLL_EVERY`]th iteration of a loop.
     fn poll_seldom(&mut self, axis: k::AxisId) {
         if self.out.threads == 1 {
             let now = k::Cond::new(

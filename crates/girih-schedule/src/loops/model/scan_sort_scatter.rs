@@ -19,11 +19,22 @@ pub(super) fn first(node: &Node) -> Result<ValueId> {
 
 /// Opens a free loop for each axis but those in `but`, whose coordinates stay 0.
 pub(super) fn open_rows(e: &mut NestBuilder<'_>, shape: &[Ix], but: &[usize]) -> Vec<Ix> {
-    let mut coords = vec![Ix::Const(0); shape.len()];
+    open_others(e, shape, |_, d| but.contains(&d).then_some(Ix::Const(0)))
+}
+
+/// Opens a free loop for each axis that `given` has no coordinate for, in the order of the axes.
+fn open_others(
+    e: &mut NestBuilder<'_>,
+    shape: &[Ix],
+    mut given: impl FnMut(&mut NestBuilder<'_>, usize) -> Option<Ix>,
+) -> Vec<Ix> {
+    let mut coords = vec![];
     for (d, n) in shape.iter().enumerate() {
-        if !but.contains(&d) && !n.is_const(1) {
-            coords[d] = Ix::Axis(e.open(&format!("a{d}"), n.clone(), LoopKind::Free));
-        }
+        coords.push(match given(e, d) {
+            Some(ix) => ix,
+            None if n.is_const(1) => Ix::Const(0),
+            None => Ix::Axis(e.open(&format!("a{d}"), n.clone(), LoopKind::Free)),
+        });
     }
     coords
 }
@@ -158,21 +169,17 @@ const COLUMNS_FOR_A_LOOK: i64 = 64;
 /// The most workers that look at every index.
 const MOST_LOOKS: i64 = 16;
 
-/// How workers share the updates, and the copy of the updated tensor before them.
-enum Shares {
-    /// By an axis along which no two updates meet, since it is an axis of the updates and an axis of the result of the
-    /// same length.
-    Apart {
-        /// Among the result's axes, and the updates'.
-        of_result: usize,
-        of_updates: usize,
-        /// How many positions along it one worker takes, and how many workers that is for.
-        each: i64,
-        shares: Ix,
-    },
-    /// By rows of the result: an index names a whole row, and each worker makes the updates of its own rows. Rows are
-    /// written in one piece, by `shares` workers of at most `each` rows.
-    Rows { rows: i64, each: i64, shares: i64 },
+/// How workers share the updates, and the copy of the updated tensor before them: each has positions of its own along an axis of
+/// the result.
+struct Shares {
+    axis: usize,
+    /// The axis of the updates that is the same axis, so that no two updates meet along it. Without one an index names a
+    /// whole row of the result, and each worker looks at all indices and makes the updates of its own rows.
+    of_updates: Option<usize>,
+    /// The length of the axis, how many positions along it one worker has at most, and the number of workers.
+    length: Ix,
+    each: i64,
+    workers: Ix,
 }
 
 impl Shares {
@@ -195,7 +202,8 @@ impl Shares {
             return None;
         }
         let each = (rows + shares - 1) / shares;
-        Some(Shares::Rows { rows, each, shares: (rows + each - 1) / each })
+        let workers = Ix::Const((rows + each - 1) / each);
+        Some(Shares { axis: 0, of_updates: None, length: Ix::Const(rows), each, workers })
     }
 
     /// The outermost axis along which no two updates meet: rows one by one, the columns of the innermost in stretches.
@@ -204,55 +212,41 @@ impl Shares {
             let Coord::Ix(Ix::Axis(axis)) = c else { return None };
             let of_updates = axis.0 as usize;
             let n = updates.get(of_updates).filter(|n| **n == result[of_result] && !n.is_const(1))?;
+            let shares = |each, workers| Shares {
+                axis: of_result,
+                of_updates: Some(of_updates),
+                length: n.clone(),
+                each,
+                workers,
+            };
             if result[of_result + 1..].iter().any(|n| !n.is_const(1)) {
-                return Some(Shares::Apart { of_result, of_updates, each: 1, shares: n.clone() });
+                return Some(shares(1, n.clone()));
             }
-            let shares = n.as_const().filter(|n| n % COLUMNS == 0)? / COLUMNS;
-            let shares = (shares > 1).then_some(Ix::Const(shares))?;
-            Some(Shares::Apart { of_result, of_updates, each: COLUMNS, shares })
+            let workers = n.as_const().filter(|n| n % COLUMNS == 0)? / COLUMNS;
+            (workers > 1).then(|| shares(COLUMNS, Ix::Const(workers)))
         })
     }
 
-    /// Opens the loop over the workers.
-    fn open(&self, e: &mut NestBuilder<'_>) -> Ix {
-        let shares = match self {
-            Shares::Apart { shares, .. } => shares.clone(),
-            Shares::Rows { shares, .. } => Ix::Const(*shares),
-        };
-        Ix::Axis(e.open("own", shares, LoopKind::Free))
-    }
-
-    /// The axis of the result that is shared out.
-    fn axis(&self) -> usize {
-        match self {
-            Shares::Apart { of_result, .. } => *of_result,
-            Shares::Rows { .. } => 0,
-        }
-    }
-
-    /// Opens the rest of that axis within a worker's share.
+    /// Opens the rest of the axis within a worker's share.
     fn within(&self, e: &mut NestBuilder<'_>, share: &Ix, name: &str) -> Ix {
-        let (first, here) = match self {
-            Shares::Apart { each: 1, .. } => return share.clone(),
-            Shares::Apart { each, .. } => (Ix::mul(share.clone(), Ix::Const(*each)), Ix::Const(*each)),
-            Shares::Rows { rows, each, .. } => {
-                let first = Ix::mul(share.clone(), Ix::Const(*each));
-                let left = Ix::sub(Ix::Const(*rows), first.clone());
-                (first, if rows % each == 0 { Ix::Const(*each) } else { Ix::min(Ix::Const(*each), left) })
-            }
-        };
-        let inner = Ix::Axis(e.open(name, here, LoopKind::Free));
-        Ix::add(first, inner)
+        if self.each == 1 {
+            return share.clone();
+        }
+        let first = Ix::mul(share.clone(), Ix::Const(self.each));
+        let mut here = Ix::Const(self.each);
+        if self.length.as_const().is_none_or(|n| n % self.each != 0) {
+            here = Ix::min(here, Ix::sub(self.length.clone(), first.clone()));
+        }
+        Ix::add(first, Ix::Axis(e.open(name, here, LoopKind::Free)))
     }
 
-    /// If workers share rows: whether a row is the worker's own.
-    fn owns(&self, e: &mut NestBuilder<'_>, share: &Ix, row: &Ix) -> Option<Opnd> {
-        let Shares::Rows { each, .. } = self else { return None };
-        let first = Ix::mul(share.clone(), Ix::Const(*each));
-        let end = Ix::add(first.clone(), Ix::Const(*each));
+    /// Tests if a row is the worker's own.
+    fn owns(&self, e: &mut NestBuilder<'_>, share: &Ix, row: &Ix) -> Opnd {
+        let first = Ix::mul(share.clone(), Ix::Const(self.each));
+        let end = Ix::add(first.clone(), Ix::Const(self.each));
         let conds = vec![Cond::new(row.clone(), Cmp::Ge, first), Cond::new(row.clone(), Cmp::Lt, end)];
         let here = e.depth();
-        Some(e.define("own", DType::I1, here, |dst| Stmt::Test { dst, mask: Mask { conds, vals: vec![] } }))
+        e.define("own", DType::I1, here, |dst| Stmt::Test { dst, mask: Mask { conds, vals: vec![] } })
     }
 }
 
@@ -273,20 +267,13 @@ fn scatter(
     };
     let from = e.graph.values[updates].shape.clone();
     let shares = if workers { Shares::of(e.graph, node, at, &shape, &from) } else { None };
-    let shared = shares.map(|shares| (shares.open(e), shares));
+    let shared = shares.map(|s| (Ix::Axis(e.open("own", s.workers.clone(), LoopKind::Free)), s));
     let outside = e.depth();
     if e.replaced != Some(x) {
-        let split = shared.as_ref().map(|(_, shares)| shares.axis());
-        let mut coords = vec![Ix::Const(0); shape.len()];
-        for (d, n) in shape.iter().enumerate() {
-            match &shared {
-                Some((share, shares)) if split == Some(d) => {
-                    coords[d] = shares.within(e, share, if d == 0 { "row" } else { "column" });
-                }
-                _ if n.is_const(1) => {}
-                _ => coords[d] = Ix::Axis(e.open(&format!("a{d}"), n.clone(), LoopKind::Free)),
-            }
-        }
+        let coords = open_others(e, &shape, |e, d| {
+            let (share, shares) = shared.as_ref().filter(|(_, shares)| shares.axis == d)?;
+            Some(shares.within(e, share, if d == 0 { "row" } else { "column" }))
+        });
         let value = e.demand(x, &coords)?;
         e.store(outs[0], root, &coords, value, node.origin);
         e.close_to(outside);
@@ -297,16 +284,15 @@ fn scatter(
         // Along an axis that is also an axis of the result, no two updates meet. The outermost loop stays serial
         // nevertheless if it follows the copy of the updated tensor: blocks of its own would not wait for the copy.
         let own = at.iter().any(|c| matches!(c, Coord::Ix(Ix::Axis(a)) if a.0 as usize == d));
-        match &shared {
-            Some((share, shares @ Shares::Apart { of_updates, .. })) if *of_updates == d => {
+        if let Some((share, shares)) = &shared {
+            if shares.of_updates == Some(d) {
                 place[d] = shares.within(e, share, "u");
                 continue;
             }
-            Some((share, shares @ Shares::Rows { .. })) if own && mine.is_none() => {
+            if shares.of_updates.is_none() && own && mine.is_none() {
                 to = e.indexed(node, &at[..1], &place, &shape)?;
-                mine = to.first().and_then(|row| shares.owns(e, share, row)).map(|owns| (e.depth(), owns));
+                mine = to.first().map(|row| (e.depth(), shares.owns(e, share, row)));
             }
-            _ => {}
         }
         if !n.is_const(1) {
             let kind = if serial && own { LoopKind::Free } else { LoopKind::Serial };
